@@ -1,0 +1,271 @@
+r"""Differentiable calibration measures: what AECE can be in the objective.
+
+A measure sees the network only through the confidences $r$ and the correctness $c$, so each comes in two steps: ``scores``
+turns probabilities into $(r, c)$, and ``value`` turns $(r, c)$ into a number. Training on a batch that lies in several
+pieces needs the second step on its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+import torch
+from torch import Tensor
+
+from calibayes.calibration.kernel import kernel_norm
+from calibayes.calibration.scores import confidence, correctness
+from calibayes.checks import check_predictions, positive
+from calibayes.errors import InvalidArgumentError
+
+__all__ = ["DECE", "MMCE", "WMMCE", "Measure", "Normalization", "Scores", "dece", "mmce", "wmmce"]
+
+Scores = Literal["soft", "hard"]
+Normalization = Literal["paper", "reference"]
+
+
+class Measure(Protocol):
+    """A differentiable calibration measure, as `calibayes.Objective` uses it."""
+
+    def scores(self, probs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Confidence and correctness, each ``[..., n]``, of probabilities ``[..., n, K]``."""
+        ...
+
+    def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The measure of confidences and correctness ``[..., n]``, one number per leading index."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Scored:
+    """Which confidence and correctness a measure sees.
+
+    Attributes:
+        mode: ``"soft"`` for the fully differentiable scores of eqs (rhat) and (chat), ``"hard"`` for Kumar et al.'s.
+        tau_r: temperature of the smoothed confidence.
+        tau_c: temperature of the smoothed correctness.
+    """
+
+    mode: Scores = "soft"
+    tau_r: float = 1e-3
+    tau_c: float = 1e-2
+
+    def __post_init__(self) -> None:
+        _one_of("mode", self.mode, Scores)
+        positive("tau_r", self.tau_r)
+        positive("tau_c", self.tau_c)
+
+    def scores(self, probs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Confidence and correctness, each ``[..., n]``; the inputs are not checked."""
+        soft = self.mode == "soft"
+        r = confidence(probs, self.tau_r if soft else None, check=False)
+        return r, correctness(probs, targets, self.tau_c if soft else None, check=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WMMCE(_Scored):
+    r"""The weighted maximum mean calibration error of Kumar et al. (2018), eq. (weighted): the paper's AECE.
+
+    $$ u_i = \frac{c_i(1-r_i)}{\max(n_c, 1)} - \frac{(1-c_i)r_i}{\max(n-n_c, 1)}, \qquad
+       \mathrm{WMMCE} = \sqrt{u^\top K u}, \quad K_{ij} = e^{-|r_i-r_j|/\gamma}. $$
+
+    It is not zero for a calibrated classifier unless half its decisions are right: it pulls confidence towards ½.
+    `MMCE` is zero at calibration.
+
+    Attributes:
+        kernel_width: $\gamma$.
+        normalization: ``"paper"``, or ``"reference"`` for $u_i = c_i(1-r_i)/n_c^2 - (1-c_i)r_i/(n-n_c)^2$ as in the
+            code published with Kumar et al.
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+        >>> round(float(WMMCE(mode="hard")(probs, torch.tensor([0, 1, 1]))), 4)
+        0.6556
+    """
+
+    kernel_width: float = 0.4
+    normalization: Normalization = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("kernel_width", self.kernel_width)
+        _one_of("normalization", self.normalization, Normalization)
+
+    def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The measure given confidences and correctness ``[..., n]``."""
+        right, wrong = (c, 1 - c) if weights is None else (weights * c, weights * (1 - c))
+        # One example's worth: an empty group stays at zero and a nearly empty soft one bounded.
+        least = 1.0 if weights is None else _smallest(weights)
+        n_right, n_wrong = _at_least(right, least), _at_least(wrong, least)
+        if self.normalization == "reference":
+            n_right, n_wrong = n_right.square(), n_wrong.square()
+        return kernel_norm(r, right * (1 - r) / n_right - wrong * r / n_wrong, self.kernel_width)
+
+    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
+        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
+        return _measure(self, probs, targets, weights, check)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MMCE(_Scored):
+    r"""The maximum mean calibration error of Kumar et al. (2018): zero in expectation's limit for a calibrated classifier.
+
+    $$ u_i = (c_i - r_i)/n, \qquad \mathrm{MMCE} = \sqrt{u^\top K u}. $$
+
+    Attributes:
+        kernel_width: $\gamma$.
+        normalization: accepted for symmetry with `WMMCE`; the published code normalises MMCE as the paper does.
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+        >>> round(float(MMCE(mode="hard")(probs, torch.tensor([0, 1, 1]))), 4)
+        0.1666
+    """
+
+    kernel_width: float = 0.4
+    normalization: Normalization = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("kernel_width", self.kernel_width)
+        _one_of("normalization", self.normalization, Normalization)
+
+    def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The measure given confidences and correctness ``[..., n]``."""
+        return kernel_norm(r, (c - r) * _shares(r, weights), self.kernel_width)
+
+    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
+        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
+        return _measure(self, probs, targets, weights, check)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DECE(_Scored):
+    r"""The differentiable expected calibration error of Bohdal et al. (2021): ECE with soft bins.
+
+    Example $i$ belongs to bin $m$ of $M$ with membership $o_{im}$, a softmax over bins at a temperature $T$ whose
+    borders are the equal-width ones, $o_{im} \propto \exp\big((m r_i - \sum_{l<m} l/M)/T\big)$ for $m = 1 … M$, and
+
+    $$ \mathrm{DECE} = \sum_m \Big| \frac1n \sum_i o_{im} (c_i - r_i) \Big| . $$
+
+    As $T \to 0$ with hard scores this is the ECE.
+
+    Attributes:
+        bins: $M$.
+        temperature: $T$.
+    """
+
+    bins: int = 15
+    temperature: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 1:
+            raise InvalidArgumentError(f"Expected `bins` to be a positive integer, but got {self.bins!r}.")
+        positive("temperature", self.temperature)
+
+    def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The measure given confidences and correctness ``[..., n]``."""
+        m = torch.arange(1, self.bins + 1, dtype=r.dtype, device=r.device)
+        borders = m * (m - 1) / (2 * self.bins)  # the sum of l/M over l < m
+        members = torch.softmax((r.unsqueeze(-1) * m - borders) / self.temperature, dim=-1)
+        gaps = ((c - r) * _shares(r, weights)).unsqueeze(-2) @ members
+        return gaps.squeeze(-2).abs().sum(-1)
+
+    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
+        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
+        return _measure(self, probs, targets, weights, check)
+
+
+def wmmce(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    kernel_width: float = 0.4,
+    scores: Scores = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    normalization: Normalization = "paper",
+    check: bool = True,
+) -> Tensor:
+    """The weighted maximum mean calibration error; see `WMMCE` for the maths.
+
+    Args:
+        probs: class probabilities, shape ``[..., n, K]``; leading axes are independent batches.
+        targets: labels in $0 … K-1$, shape ``[..., n]`` or ``[n]``.
+        weights: optional non-negative example weights, shape ``[..., n]`` or ``[n]``; only their ratios matter.
+        kernel_width: $γ$ of the Laplace kernel.
+        scores: ``"soft"`` (fully differentiable) or ``"hard"``.
+        tau_r: temperature of the soft confidence.
+        tau_c: temperature of the soft correctness.
+        normalization: ``"paper"`` or ``"reference"``.
+        check: whether to verify the inputs; switch it off in an inner loop.
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+        >>> round(float(wmmce(probs, torch.tensor([0, 1, 1]), scores="hard")), 4)
+        0.6556
+    """
+    measure = WMMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
+    return measure(probs, targets, weights, check=check)
+
+
+def mmce(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    kernel_width: float = 0.4,
+    scores: Scores = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    normalization: Normalization = "paper",
+    check: bool = True,
+) -> Tensor:
+    """The maximum mean calibration error; see `MMCE` for the maths and `wmmce` for the arguments."""
+    measure = MMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
+    return measure(probs, targets, weights, check=check)
+
+
+def dece(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    bins: int = 15,
+    temperature: float = 0.01,
+    scores: Scores = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    check: bool = True,
+) -> Tensor:
+    """The differentiable expected calibration error; see `DECE` for the maths and `wmmce` for the other arguments."""
+    measure = DECE(mode=scores, tau_r=tau_r, tau_c=tau_c, bins=bins, temperature=temperature)
+    return measure(probs, targets, weights, check=check)
+
+
+def _measure(measure: Measure, probs: Tensor, targets: Tensor, weights: Tensor | None, check: bool) -> Tensor:
+    if check:
+        check_predictions(probs, targets, weights)
+    r, c = measure.scores(probs, targets)
+    return measure.value(r, c, None if weights is None else weights.to(r).expand(r.shape))
+
+
+def _shares(r: Tensor, weights: Tensor | None) -> Tensor | float:
+    """What part of the whole each example is."""
+    return 1 / r.shape[-1] if weights is None else weights / weights.sum(-1, keepdim=True)
+
+
+def _at_least(members: Tensor, least: Tensor | float) -> Tensor:
+    total = members.sum(-1, keepdim=True)
+    return total.clamp_min(least) if isinstance(least, float) else torch.maximum(total, least)
+
+
+def _smallest(weights: Tensor) -> Tensor:
+    return torch.where(weights > 0, weights, torch.inf).amin(-1, keepdim=True)
+
+
+def _one_of(name: str, value: str, options: object) -> None:
+    if value not in get_args(options):
+        raise InvalidArgumentError(f"Expected `{name}` to be one of {get_args(options)}, but got {value!r}.")

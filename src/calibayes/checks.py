@@ -1,0 +1,121 @@
+"""Checks on probabilities, labels and weights, shared by the calibration measures and the metrics.
+
+A check that passes costs two reductions over the array; only a check that fails looks for the place.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
+
+__all__ = ["check_predictions", "check_probabilities", "check_targets", "check_weights", "positive"]
+
+_ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
+
+
+def positive(name: str, value: float) -> float:
+    """``value`` as a float, or an error that names it when it is not a positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise InvalidArgumentError(f"Expected `{name}` to be a positive finite number, but got {value!r}.")
+    return float(value)
+
+
+def check_predictions(probs: Tensor, targets: Tensor, weights: Tensor | None = None) -> None:
+    """Raise a named error unless ``probs [..., n, K]``, ``targets [..., n]`` and ``weights [..., n]`` fit together."""
+    check_probabilities(probs)
+    check_targets(targets, probs)
+    if weights is not None:
+        check_weights(weights, probs)
+
+
+def check_probabilities(probs: Tensor) -> None:
+    """Raise `InvalidProbabilitiesError` unless every row of ``probs [..., n, K]`` is a distribution over classes."""
+    if not isinstance(probs, Tensor):
+        raise InvalidProbabilitiesError(f"Expected `probs` to be a torch.Tensor, but got {type(probs).__name__}.")
+    if not probs.is_floating_point():
+        raise InvalidProbabilitiesError(f"Expected `probs` to be of a floating-point type, but got {probs.dtype}.")
+    if probs.dim() < 2 or probs.shape[-1] < 2 or probs.shape[-2] < 1:
+        raise InvalidProbabilitiesError(
+            "Expected `probs` of shape [..., n, K] with at least one example and two classes, "
+            f"but got {list(probs.shape)}. For two classes given as one column p, stack (1 - p, p)."
+        )
+    values = probs.detach()
+    sums = values.sum(-1, dtype=None if values.dtype == torch.float64 else torch.float32)
+    tolerance = _ROW_SUM_TOLERANCE.get(probs.dtype, 1e-3)
+    error = (sums - 1).abs()
+    # NaN fails both comparisons, so it is caught here too.
+    if bool(values.amin() >= 0) and bool(error.amax() <= tolerance):
+        return
+    _explain_probabilities(values, sums, error, tolerance)
+
+
+def _explain_probabilities(values: Tensor, sums: Tensor, error: Tensor, tolerance: float) -> None:
+    finite = values.isfinite().all(-1)
+    if not bool(finite.all()):
+        row = _first(~finite)
+        raise InvalidProbabilitiesError(
+            f"`probs` has NaN or infinite values: row {_place(row)} is {_show(values[row])}. "
+            "Look for an overflow in the network or missing values in the input."
+        )
+    negative = (values < 0).any(-1)
+    row = _first(negative | ~(error <= tolerance))
+    what = f"row {_place(row)} is {_show(values[row])}, which sums to {sums[row].item():.6g}"
+    if bool(negative.any()) or bool((values > 1).any()):
+        raise InvalidProbabilitiesError(
+            f"`probs` are not probabilities: {what}. If these are logits, pass `logits.softmax(-1)`."
+        )
+    raise InvalidProbabilitiesError(f"Rows of `probs` must sum to 1 (within {tolerance:g}), but {what}. Divide by the sum?")
+
+
+def check_targets(targets: Tensor, probs: Tensor) -> None:
+    """Raise `InvalidTargetsError` unless ``targets`` holds one class index in ``0 … K-1`` for each row of ``probs``."""
+    if not isinstance(targets, Tensor):
+        raise InvalidTargetsError(f"Expected `targets` to be a torch.Tensor, but got {type(targets).__name__}.")
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise InvalidTargetsError(
+            f"Expected `targets` to be class indices of an integer type, but got {targets.dtype}. "
+            "One-hot labels: pass `targets.argmax(-1)`; numbers: pass `targets.long()`."
+        )
+    if targets.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
+        raise InvalidTargetsError(
+            f"Expected `targets` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])} "
+            f"for `probs` of shape {list(probs.shape)}, but got {list(targets.shape)}."
+        )
+    classes = probs.shape[-1]
+    if targets.numel() and (bool(targets.amin() < 0) or bool(targets.amax() >= classes)):
+        row = _first((targets < 0) | (targets >= classes))
+        raise InvalidTargetsError(
+            f"Labels must lie in 0 … {classes - 1} for {classes} classes, but label {_place(row)} is {targets[row].item()}."
+        )
+
+
+def check_weights(weights: Tensor, probs: Tensor) -> None:
+    """Raise `InvalidArgumentError` unless ``weights`` are non-negative, finite, not all zero, and one per example."""
+    if weights.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
+        raise InvalidArgumentError(
+            f"Expected `weights` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])}, but got {list(weights.shape)}."
+        )
+    wrong = ~((weights >= 0) & weights.isfinite())
+    if bool(wrong.any()):
+        row = _first(wrong)
+        raise InvalidArgumentError(
+            f"Expected `weights` to be non-negative and finite, but weight {_place(row)} is {weights[row].item()}."
+        )
+    if not bool((weights > 0).any(-1).all()):
+        raise InvalidArgumentError("Expected at least one positive weight in every batch, but got zeros only.")
+
+
+def _first(mask: Tensor) -> tuple[int, ...]:
+    """The index of the first true entry."""
+    return tuple(int(i) for i in mask.nonzero()[0])
+
+
+def _place(index: tuple[int, ...]) -> str:
+    return str(index[0]) if len(index) == 1 else str(list(index))
+
+
+def _show(row: Tensor) -> str:
+    head = ", ".join(f"{value:.4g}" for value in row[:5].tolist())
+    return f"[{head}, …]" if row.numel() > 5 else f"[{head}]"

@@ -1,0 +1,83 @@
+"""The named errors of calibayes: each quotes the offending value and says what to do."""
+
+from __future__ import annotations
+
+__all__ = [
+    "CalibayesError",
+    "CheckpointError",
+    "DataError",
+    "DataOverlapError",
+    "EmptySelectionError",
+    "InvalidArgumentError",
+    "InvalidProbabilitiesError",
+    "InvalidTargetsError",
+    "ModelFileError",
+    "NetworkOutputError",
+    "NonFiniteLossError",
+    "OptimizerError",
+    "UnsupportedNetworkError",
+]
+
+
+class CalibayesError(Exception):
+    """Whatever calibayes refuses to do; catch this to catch them all."""
+
+
+class InvalidArgumentError(CalibayesError, ValueError):
+    """A setting has a value that it cannot have."""
+
+
+class InvalidProbabilitiesError(CalibayesError, ValueError):
+    """What should be class probabilities is not: negative, not summing to one, NaN, or of the wrong shape."""
+
+
+class InvalidTargetsError(CalibayesError, ValueError):
+    """Labels are not integers in ``0 … K-1``, or their number does not fit."""
+
+
+class EmptySelectionError(CalibayesError, ValueError):
+    """No parameter was chosen where at least one is needed."""
+
+
+class UnsupportedNetworkError(CalibayesError, TypeError):
+    """The network cannot be handled as it is; the message says which part, and what to pass instead."""
+
+
+class NetworkOutputError(CalibayesError, ValueError):
+    """The network's output is not one row of logits per example."""
+
+
+class DataError(CalibayesError, ValueError):
+    """A data set is empty, of an unknown kind, or its parts do not fit together."""
+
+
+class DataOverlapError(DataError):
+    """Two data sets that must be apart share examples."""
+
+
+class OptimizerError(CalibayesError, ValueError):
+    """The optimiser that a factory made cannot train this posterior as it stands."""
+
+
+class NonFiniteLossError(CalibayesError, ArithmeticError):
+    """A term of the loss became infinite or NaN.
+
+    Attributes:
+        term: which term it was: ``"cross_entropy"``, ``"calibration"``, ``"kl"`` or ``"gradient"``.
+        epoch: the epoch, counted from 1.
+        step: the optimiser step since the start of training, counted from 1.
+    """
+
+    def __init__(self, message: str, *, term: str, epoch: int, step: int) -> None:
+        super().__init__(message)
+        self.term = term
+        self.epoch = epoch
+        self.step = step
+
+
+class CheckpointError(CalibayesError, RuntimeError):
+    """A checkpoint cannot be used: it belongs to another run, or no whole one is left."""
+
+
+class ModelFileError(CalibayesError, RuntimeError):
+    """A model file cannot be loaded: torn, of another kind, or of another architecture."""
