@@ -95,7 +95,8 @@ def check_weights(weights: Tensor, probs: Tensor) -> None:
     """Raise `InvalidArgumentError` unless ``weights`` are non-negative, finite, not all zero, and one per example."""
     if weights.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
         raise InvalidArgumentError(
-            f"Expected `weights` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])}, but got {list(weights.shape)}."
+            f"Expected `weights` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])}, "
+            f"but got {list(weights.shape)}."
         )
     wrong = ~((weights >= 0) & weights.isfinite())
     if bool(wrong.any()):

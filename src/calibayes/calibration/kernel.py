@@ -87,7 +87,7 @@ class _QuadraticForm(torch.autograd.Function):
         return value.to(coefficients)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         grad_r, grad_u = ctx.saved_tensors
         needs_r, needs_u, _ = ctx.needs_input_grad

@@ -80,7 +80,7 @@ class WMMCE(_Scored):
     Example:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(WMMCE(mode="hard")(probs, torch.tensor([0, 1, 1]))), 4)
-        0.6556
+        0.6518
     """
 
     kernel_width: float = 0.4
@@ -119,7 +119,7 @@ class MMCE(_Scored):
     Example:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(MMCE(mode="hard")(probs, torch.tensor([0, 1, 1]))), 4)
-        0.1666
+        0.1757
     """
 
     kernel_width: float = 0.4
@@ -205,7 +205,7 @@ def wmmce(
     Example:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(wmmce(probs, torch.tensor([0, 1, 1]), scores="hard")), 4)
-        0.6556
+        0.6518
     """
     measure = WMMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
     return measure(probs, targets, weights, check=check)

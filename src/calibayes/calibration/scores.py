@@ -27,7 +27,7 @@ def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -
         >>> confidence(torch.tensor([[0.7, 0.2, 0.1]]))
         tensor([0.7000])
         >>> confidence(torch.tensor([[0.7, 0.2, 0.1]]), tau=0.5)
-        tensor([0.4647])
+        tensor([0.4815])
     """
     if check:
         check_probabilities(probs)

@@ -55,11 +55,12 @@ def as_predictions(probs: Array, targets: Array, *, check: bool = True) -> tuple
             )
         targets = _from_numpy(targets)
     probs, targets = probs.detach().cpu(), targets.detach().cpu()
+    if not targets.is_floating_point() and targets.dtype != torch.bool:
+        # torch cannot compare unsigned types wider than a byte, nor index with most others.
+        targets = targets.long()
     if check:
-        # Unsigned types wider than a byte have no comparisons in torch, so indices are widened before they are looked at.
-        targets = _widened(targets)
         check_predictions(probs, targets)
-    return probs, _widened(targets)
+    return probs, targets
 
 
 def check_bins(bins: int) -> int:
@@ -79,7 +80,3 @@ def _from_numpy(array: npt.NDArray[Any]) -> Tensor:
         native = np.dtype(np.float64)
     shareable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
     return torch.from_numpy(array.astype(native, order="C", copy=not shareable))
-
-
-def _widened(targets: Tensor) -> Tensor:
-    return targets if targets.is_floating_point() or targets.dtype == torch.bool else targets.long()

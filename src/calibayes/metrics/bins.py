@@ -50,10 +50,10 @@ class ReliabilityBins:
 def reliability_bins(probs: Array, targets: Array, bins: int = 15, *, check: bool = True) -> ReliabilityBins:
     r"""Sort examples by confidence into bins of equal width, and average confidence and correctness in each.
 
-    Bin $m = 1 … M$ holds the confidences in $((m-1)/M, m/M]$: it is closed on the right, so that a confidence of 1 belongs
-    to the last bin; a confidence of 0 belongs to the first. Edges are rounded to the type of ``probs`` before they are
-    compared, so that a float32 confidence of ``0.2`` lies *on* the edge 3/15 although, as a float64 number, it is
-    a little above it. Averages are taken in float64.
+    Bin $m$ of $1 … M$ holds the confidences in $((m-1)/M, m/M]$. Closed on the right, so a confidence of 1 belongs to
+    the last bin; a confidence of 0 belongs to the first. Edges are rounded to the type of ``probs`` before they are
+    compared, so a float32 confidence of ``0.2`` lies *on* the edge 3/15 although, read as a float64 number, it is a
+    little above it. Averages are taken in float64.
 
     Args:
         probs: class probabilities, shape ``[n, K]``, torch or numpy.

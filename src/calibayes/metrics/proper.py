@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from calibayes.metrics.arrays import Array, as_predictions
 
 __all__ = ["accuracy", "brier", "nll"]
@@ -20,7 +22,6 @@ def accuracy(probs: Array, targets: Array, *, check: bool = True) -> float:
         check: look at the values first; ``False`` when they are known to be good.
 
     Example:
-        >>> import torch
         >>> accuracy(torch.tensor([[0.9, 0.1], [0.5, 0.5]]), torch.tensor([0, 1]))
         0.5
     """
@@ -41,7 +42,6 @@ def nll(probs: Array, targets: Array, *, check: bool = True) -> float:
         check: look at the values first; ``False`` when they are known to be good.
 
     Example:
-        >>> import torch
         >>> round(nll(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 0])), 4)
         1.0397
         >>> nll(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -54,7 +54,7 @@ def nll(probs: Array, targets: Array, *, check: bool = True) -> float:
 
 
 def brier(probs: Array, targets: Array, *, check: bool = True) -> float:
-    r"""The mean squared distance between the probabilities and the truth, from 0 (perfect) to 2 (sure and always wrong).
+    r"""The mean squared distance between the probabilities and the truth, from 0 (perfect) to 2 (sure and wrong).
 
     $$\mathrm{Brier} = \frac{1}{n} \sum_i \sum_{k=1}^{K} (p(k | x_i) - 1[k = y_i])^2$$
     The sum runs over all classes, so for two classes it is twice the score of the one-column form.
@@ -65,16 +65,15 @@ def brier(probs: Array, targets: Array, *, check: bool = True) -> float:
         check: look at the values first; ``False`` when they are known to be good.
 
     Example:
-        >>> import torch
         >>> round(brier(torch.tensor([[0.8, 0.2]]), torch.tensor([0])), 6)
         0.08
     """
     probs, targets = as_predictions(probs, targets, check=check)
     rows = max(1, _BLOCK // probs.shape[-1])
     total = 0.0
-    for block, labels in zip(probs.split(rows), targets.split(rows), strict=True):
-        # A fresh float64 copy even when `probs` is float64 already: it is written to.
-        distance = block.double() if block.dtype.itemsize < 8 else block.clone()
-        distance[range(len(labels)), labels] -= 1
+    for start in range(0, len(probs), rows):
+        labels = targets[start : start + rows]
+        distance = probs[start : start + rows].to(torch.float64, copy=True)
+        distance[torch.arange(len(labels)), labels] -= 1
         total += float(distance.square_().sum())
     return total / len(probs)

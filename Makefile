@@ -1,0 +1,42 @@
+# Every target sets up .venv by itself; after the first time that costs nothing.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+
+.PHONY: help setup demo test lint format bench clean
+
+help:
+	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
+	@echo "make test   lint, type-check and run the tests"
+	@echo "make lint   ruff and mypy alone"
+	@echo "make bench  measure speed and memory, side by side, and print a table"
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"calibayes needs Python 3.11 to 3.13, but $(PYTHON) is {v[0]}.{v[1]}; try: make PYTHON=python3.11")'
+	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) (a few minutes the first time) …"
+	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: setup
+	$(RUN)/calibayes demo
+
+test: setup lint
+	$(RUN)/python -m pytest -q
+
+lint: setup
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+
+format: setup
+	$(RUN)/ruff check --fix .
+	$(RUN)/ruff format .
+
+bench: setup
+	$(RUN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,165 @@
+"""Posteriors and training runs on disk: `save` and `load` a model, and the folder that `fit` resumes from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from calibayes.errors import CheckpointError, ModelFileError
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.groups import GaussianGroup
+from calibayes.posterior.mean_field import MeanField
+from calibayes.posterior.point import Point
+from calibayes.treefile import TreeFileError, read_tree, write_tree
+
+__all__ = ["CheckpointFolder", "load", "save"]
+
+_KEPT = 2
+_NAME = re.compile(r"step-(\d{9})\.safetensors")
+
+
+def save(posterior: Posterior, path: str | Path) -> None:
+    """Write a posterior to one file: safetensors with a JSON header, written atomically.
+
+    Args:
+        posterior: what to save: weights, buffers, and which weights are Bayesian with which prior.
+        path: the file, ``model.safetensors`` say.
+
+    Example:
+        >>> path = getfixture("tmp_path") / "model.safetensors"
+        >>> net = torch.nn.Linear(4, 3)
+        >>> calibayes.save(calibayes.MeanField(net), path)
+        >>> calibayes.load(path, net).num_bayesian
+        15
+    """
+    write_tree(Path(path), "model", {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())})
+
+
+def load(path: str | Path, net: nn.Module) -> Posterior:
+    """Read a posterior that `save` wrote.
+
+    Args:
+        path: the file.
+        net: a network of the same architecture; its weights do not matter, and it is not changed.
+
+    Raises:
+        ModelFileError: the file is missing, torn, or of another architecture; then it says which parameter differs.
+    """
+    try:
+        tree = read_tree(Path(path), "model")
+    except TreeFileError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+    saved = tree["architecture"]
+    posterior = _rebuilt(saved, net, str(path))
+    posterior.load_state_dict(tree["state"])
+    return posterior
+
+
+def _architecture(posterior: Posterior) -> dict[str, Any]:
+    gaussians = [group for group in posterior.groups if isinstance(group, GaussianGroup)]
+    return {
+        "kind": posterior.kind,
+        "parameters": {
+            choice.name: {"shape": list(choice.shape), "dtype": str(choice.dtype), "role": choice.role}
+            for choice in posterior.choices
+        },
+        "buffers": {name: list(value.shape) for name, value in posterior.buffer_values().items()},
+        "prior_std": posterior.prior_std if isinstance(posterior, MeanField) else None,
+        "prior_mean": any(group.prior_mean is not None for group in gaussians),
+        "training": posterior.training,
+    }
+
+
+def _rebuilt(saved: Mapping[str, Any], net: nn.Module, path: str) -> Posterior:
+    posterior = Point(net) if saved["kind"] == "point" else _mean_field(saved, net, path)
+    here = _architecture(posterior)
+    for what in ("parameters", "buffers"):
+        _compare(saved[what], here[what], what[:-1], path)
+    return posterior
+
+
+def _mean_field(saved: Mapping[str, Any], net: nn.Module, path: str) -> MeanField:
+    roles = {name: entry["role"] for name, entry in saved["parameters"].items()}
+    names = {name for name, _ in net.named_parameters()}
+    missing = [name for name, role in roles.items() if role == "bayesian" and name not in names]
+    if missing:
+        raise ModelFileError(f"{path} is of another architecture: it has a parameter {missing[0]!r}, the network has not.")
+    return MeanField(
+        net,
+        prior_std=saved["prior_std"],
+        where=lambda name, _: roles.get(name) == "bayesian",
+        prior_mean="initial" if saved["prior_mean"] else None,
+    )
+
+
+def _compare(saved: Mapping[str, Any], here: Mapping[str, Any], what: str, path: str) -> None:
+    for name in [*saved, *here]:
+        if name not in here:
+            problem = f"it has a {what} {name!r}, the network has not"
+        elif name not in saved:
+            problem = f"the network has a {what} {name!r}, it has not"
+        elif saved[name] != here[name]:
+            problem = f"{what} {name!r} is {_told(saved[name])} in the file and {_told(here[name])} in the network"
+        else:
+            continue
+        raise ModelFileError(f"{path} is of another architecture: {problem}.")
+
+
+def _told(entry: Any) -> str:
+    if isinstance(entry, Mapping):
+        return f"{entry['role']}, {entry['dtype']}, shape {entry['shape']}"
+    return f"of shape {entry}"
+
+
+class CheckpointFolder:
+    """The last two states of a training run; the newest whole one is resumed from."""
+
+    def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
+        self.folder = Path(folder)
+        self.fingerprint = dict(fingerprint)
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, step: int, state: Mapping[str, Any]) -> None:
+        """Store the state after optimiser step ``step`` and drop the oldest."""
+        try:
+            write_tree(self._path(step), "checkpoint", {"fingerprint": self.fingerprint, "state": dict(state)})
+        except TypeError as error:
+            raise CheckpointError(f"The training state cannot be checkpointed: {error}.") from error
+        for old in self._files()[_KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def newest(self) -> dict[str, Tensor | Any] | None:
+        """The newest whole state of this run, or ``None`` in an empty folder."""
+        problems = []
+        for path in self._files():
+            try:
+                tree = read_tree(path, "checkpoint")
+            except TreeFileError as error:
+                problems.append(f"{path}: {error}")
+                continue
+            self._check(tree["fingerprint"], path)
+            state: dict[str, Any] = tree["state"]
+            return state
+        if problems:
+            raise CheckpointError(
+                "No whole checkpoint is left to resume from: " + "; ".join(problems) + ". Delete the folder to start anew."
+            )
+        return None
+
+    def _check(self, saved: Mapping[str, Any], path: Path) -> None:
+        for key in {*saved, *self.fingerprint}:
+            if saved.get(key) != self.fingerprint.get(key):
+                raise CheckpointError(
+                    f"{path} belongs to another run: `{key}` was {saved.get(key)!r} and is now {self.fingerprint.get(key)!r}. "
+                    "Use another folder, or the same call."
+                )
+
+    def _files(self) -> list[Path]:
+        return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"step-{step:09}.safetensors"

@@ -1,0 +1,245 @@
+"""Whatever a user passes as data, as batches of (inputs, targets): tensors, a Dataset or a DataLoader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
+
+from calibayes.errors import DataError
+from calibayes.randomness import generator_for, seed_globally
+
+__all__ = ["Batch", "DatasetSource", "LoaderSource", "Source", "TensorSource", "as_source", "batch_length", "moved", "rows"]
+
+Batch = tuple[Any, Tensor]
+
+
+class Source(Protocol):
+    """Data that training can run through: ``size`` examples, in an order that depends on seed and epoch alone."""
+
+    size: int
+
+    def steps(self) -> int:
+        """How many batches an epoch has."""
+        ...
+
+    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, without the first ``skip``."""
+        ...
+
+    def ordered(self) -> Iterator[Batch]:
+        """All batches in the data's own order."""
+        ...
+
+    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+        """``count`` examples at random (with repetition only where there are not enough)."""
+        ...
+
+
+def as_source(data: Any, batch_size: int, name: str) -> Source:
+    """``data`` as a `Source`; ``name`` is what error messages call it."""
+    if isinstance(data, DataLoader):
+        return LoaderSource(data, name)
+    if isinstance(data, Dataset):
+        return DatasetSource(data, batch_size, default_collate, name)
+    if isinstance(data, Sequence) and len(data) == 2 and isinstance(data[1], Tensor | np.ndarray):
+        return TensorSource(data[0], data[1], batch_size, name)
+    raise DataError(
+        f"Expected `{name}` to be a pair (x, y) of tensors, a torch Dataset or a DataLoader, but got {_described(data)}. "
+        "Several inputs: pass ((x1, x2), y) or ({'a': x1, 'b': x2}, y)."
+    )
+
+
+class TensorSource:
+    """Inputs (a tensor, a tuple or a dict of tensors) and targets that are in memory."""
+
+    def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str) -> None:
+        self.inputs = _as_tensors(inputs)
+        self.targets = torch.as_tensor(targets)
+        self.batch_size = batch_size
+        self.size = batch_length(self.inputs, name)
+        if self.size == 0:
+            raise DataError(f"`{name}` has no examples.")
+        if self.targets.dim() != 1 or len(self.targets) != self.size:
+            raise DataError(
+                f"`{name}` has {self.size} inputs, so its targets must be one class index each, shape [{self.size}], "
+                f"but they have shape {list(self.targets.shape)}."
+            )
+        if self.targets.is_floating_point() or self.targets.dtype == torch.bool:
+            raise DataError(f"The targets of `{name}` must be class indices of an integer type, but are {self.targets.dtype}.")
+
+    def steps(self) -> int:
+        return -(-self.size // self.batch_size)
+
+    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        order = _permutation(self.size, seed, "shuffle", epoch)
+        for start in range(skip * self.batch_size, self.size, self.batch_size):
+            yield self._take(order[start : start + self.batch_size])
+
+    def ordered(self) -> Iterator[Batch]:
+        for start in range(0, self.size, self.batch_size):
+            stop = start + self.batch_size
+            yield rows(self.inputs, slice(start, stop)), self.targets[start:stop].long()
+
+    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+        return self._take(_choice(self.size, count, seed, *place))
+
+    def _take(self, index: Tensor) -> Batch:
+        return rows(self.inputs, index), self.targets[index.to(self.targets.device)].long()
+
+
+class DatasetSource:
+    """A map-style Dataset of (inputs, target) examples."""
+
+    def __init__(self, dataset: Dataset[Any], batch_size: int, collate: Callable[[list[Any]], Any], name: str) -> None:
+        self.dataset, self.batch_size, self.collate, self.name = dataset, batch_size, collate, name
+        self.size = _length(dataset, name)
+
+    def steps(self) -> int:
+        return -(-self.size // self.batch_size)
+
+    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        order = _permutation(self.size, seed, "shuffle", epoch)
+        for step in range(skip, self.steps()):
+            seed_globally(seed, "data", epoch, step, everything=True)
+            yield self._take(order[step * self.batch_size : (step + 1) * self.batch_size])
+
+    def ordered(self) -> Iterator[Batch]:
+        for start in range(0, self.size, self.batch_size):
+            yield self._take(torch.arange(start, min(start + self.batch_size, self.size)))
+
+    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+        return self._take(_choice(self.size, count, seed, *place))
+
+    def _take(self, index: Tensor) -> Batch:
+        return _as_batch(self.collate([self.dataset[i] for i in index.tolist()]), self.name)
+
+
+class LoaderSource:
+    """A DataLoader, reseeded for every epoch and batch so that any of them can be reached again."""
+
+    def __init__(self, loader: DataLoader[Any], name: str) -> None:
+        self.loader, self.name = loader, name
+        self.size = _length(loader.dataset, name)
+        self.batch_size = loader.batch_size or 0
+
+    def steps(self) -> int:
+        return len(self.loader)
+
+    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        seed_globally(seed, "data", epoch, everything=True)
+        for holder in (self.loader, self.loader.sampler, self.loader.batch_sampler):
+            generator = getattr(holder, "generator", None)
+            if isinstance(generator, torch.Generator):
+                generator.manual_seed(generator_for(torch.device("cpu"), seed, "data", epoch).initial_seed())
+        if hasattr(self.loader.sampler, "set_epoch"):
+            self.loader.sampler.set_epoch(epoch)
+        return islice(self._reseeded(seed, epoch), skip, None)
+
+    def ordered(self) -> Iterator[Batch]:
+        return (_as_batch(batch, self.name) for batch in self.loader)
+
+    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+        examples = DatasetSource(self.loader.dataset, count, self.loader.collate_fn, self.name)
+        return examples.draw(count, seed, *place)
+
+    def _reseeded(self, seed: int, epoch: int) -> Iterator[Batch]:
+        batches = iter(self.loader)
+        for step in range(len(self.loader)):
+            seed_globally(seed, "data", epoch, step, everything=True)
+            yield _as_batch(next(batches), self.name)
+
+
+def rows(inputs: Any, index: slice | Tensor) -> Any:
+    """The chosen examples of inputs of any structure."""
+    if isinstance(inputs, Tensor):
+        return inputs[index.to(inputs.device)] if isinstance(index, Tensor) else inputs[index]
+    if isinstance(inputs, Mapping):
+        return {key: rows(value, index) for key, value in inputs.items()}
+    return tuple(rows(value, index) for value in inputs)
+
+
+def moved(inputs: Any, device: torch.device) -> Any:
+    """Inputs of any structure, on ``device``."""
+    if isinstance(inputs, Tensor):
+        return inputs.to(device, non_blocking=True)
+    if isinstance(inputs, Mapping):
+        return {key: moved(value, device) for key, value in inputs.items()}
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(moved(value, device) for value in inputs)
+    return inputs
+
+
+def batch_length(inputs: Any, name: str) -> int:
+    """How many examples inputs of any structure hold; they must agree."""
+    parts = list(_tensors(inputs))
+    lengths = {len(part) if part.dim() else 0 for part in parts}
+    if len(lengths) != 1:
+        shapes = ", ".join(str(list(part.shape)) for part in parts) or "none"
+        raise DataError(
+            f"The inputs of `{name}` must be tensors with the same number of examples, but their shapes are {shapes}."
+        )
+    return lengths.pop()
+
+
+def _tensors(inputs: Any) -> Iterator[Tensor]:
+    if isinstance(inputs, Tensor):
+        yield inputs
+    elif isinstance(inputs, Mapping):
+        for value in inputs.values():
+            yield from _tensors(value)
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        for value in inputs:
+            yield from _tensors(value)
+
+
+def _as_tensors(inputs: Any) -> Any:
+    if isinstance(inputs, np.ndarray):
+        return torch.from_numpy(inputs)
+    if isinstance(inputs, Mapping):
+        return {key: _as_tensors(value) for key, value in inputs.items()}
+    if isinstance(inputs, tuple | list) and any(isinstance(value, Tensor | np.ndarray) for value in inputs):
+        return tuple(_as_tensors(value) for value in inputs)
+    return inputs
+
+
+def _as_batch(batch: Any, name: str) -> Batch:
+    """(inputs, targets) of what a loader yields: the last of a sequence, or the ``labels`` of a dict, are the targets."""
+    if isinstance(batch, Mapping) and "labels" in batch:
+        return {key: value for key, value in batch.items() if key != "labels"}, batch["labels"].long()
+    if isinstance(batch, Sequence) and len(batch) >= 2 and isinstance(batch[-1], Tensor):
+        return (batch[0] if len(batch) == 2 else tuple(batch[:-1])), batch[-1].long()
+    raise DataError(
+        f"Expected every batch of `{name}` to be (inputs, targets) or a dict with 'labels', but got {_described(batch)}."
+    )
+
+
+def _length(dataset: Any, name: str) -> int:
+    if isinstance(dataset, IterableDataset) or not isinstance(dataset, Sized):
+        raise DataError(
+            f"`{name}` has no length, but the weight of the KL term needs the number of examples. Use a Dataset with `__len__`."
+        )
+    if len(dataset) == 0:
+        raise DataError(f"`{name}` has no examples.")
+    return len(dataset)
+
+
+def _permutation(size: int, seed: int, *place: int | str) -> Tensor:
+    return torch.randperm(size, generator=generator_for(torch.device("cpu"), seed, *place))
+
+
+def _choice(size: int, count: int, seed: int, *place: int | str) -> Tensor:
+    if count <= size:
+        return _permutation(size, seed, *place)[:count]
+    return torch.randint(size, (count,), generator=generator_for(torch.device("cpu"), seed, *place))
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"a {type(value).__name__} of {[type(part).__name__ for part in value[:4]]}"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,54 @@
+"""Whether two data sets share examples, as far as can be told without looking at their values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import DataLoader, Subset, TensorDataset
+
+from calibayes.errors import DataOverlapError
+
+__all__ = ["check_apart"]
+
+
+def check_apart(first: Any, second: Any, first_name: str, second_name: str) -> None:
+    """Raise `DataOverlapError` if both are the same data, views of the same memory, or subsets with a common index."""
+    if first is None or second is None:
+        return
+    first, second = _unwrapped(first), _unwrapped(second)
+    message = (
+        f"`{first_name}` and `{second_name}` share examples, so the second would no longer be an honest check of the first. "
+        "Split them apart."
+    )
+    if first is second or _memory_overlaps(first, second):
+        raise DataOverlapError(message)
+    indices = [set(data.indices) if isinstance(data, Subset) else None for data in (first, second)]
+    whole = [data.dataset if isinstance(data, Subset) else data for data in (first, second)]
+    if whole[0] is whole[1] and (indices[0] is None or indices[1] is None or indices[0] & indices[1]):
+        raise DataOverlapError(message)
+
+
+def _unwrapped(data: Any) -> Any:
+    data = data.dataset if isinstance(data, DataLoader) else data
+    return data.tensors if isinstance(data, TensorDataset) else data
+
+
+def _memory_overlaps(first: Any, second: Any) -> bool:
+    """Whether the inputs' memory does (labels may legitimately be one expanded constant)."""
+    a, b = _first_tensor(first), _first_tensor(second)
+    if a is None or b is None or not a.numel() or not b.numel():
+        return False
+    (start_a, stop_a), (start_b, stop_b) = _span(a), _span(b)
+    return a.device == b.device and start_a < stop_b and start_b < stop_a
+
+
+def _first_tensor(data: Any) -> Tensor | None:
+    while isinstance(data, tuple | list | dict) and data:
+        data = next(iter(data.values())) if isinstance(data, dict) else data[0]
+    return data if isinstance(data, Tensor) else None
+
+
+def _span(tensor: Tensor) -> tuple[int, int]:
+    extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+    return tensor.data_ptr(), tensor.data_ptr() + extent * tensor.element_size()

@@ -1,0 +1,10 @@
+"""The networks of the paper's experiments, and small ones to start with; any other ``nn.Module`` will do as well."""
+
+from __future__ import annotations
+
+from calibayes.networks.mlp import MLP
+from calibayes.networks.resnet_cifar import ResNetCIFAR, resnet20
+from calibayes.networks.small_cnn import SmallCNN
+from calibayes.networks.text_cnn import TextCNN
+
+__all__ = ["MLP", "ResNetCIFAR", "SmallCNN", "TextCNN", "resnet20"]

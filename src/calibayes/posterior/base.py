@@ -1,0 +1,200 @@
+"""What every posterior can do, whatever it knows about the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.posterior.flat import Skeleton
+from calibayes.posterior.groups import GaussianGroup, PointGroup
+from calibayes.posterior.selection import Choice, audit_table
+
+__all__ = ["Posterior"]
+
+Group = GaussianGroup | PointGroup
+Scales = Sequence[Tensor | None]
+
+
+class Posterior(nn.Module):
+    """A distribution over a network's weights; build a `Point` or a `MeanField`.
+
+    The network that was given is copied and never changed. What is trained lives in ``groups``, flat vectors in the order
+    in which they are drawn; frozen parameters and buffers are held beside them, so ``state_dict()`` is complete.
+
+    Attributes:
+        kind: ``"point"`` or ``"mean-field"``.
+        groups: the flat vectors.
+        choices: what is done with each of the network's parameters, and why; `audit` prints them.
+    """
+
+    kind: Literal["point", "mean-field"]
+    groups: nn.ModuleList
+
+    def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
+        super().__init__()
+        self.choices = choices
+        self.groups = nn.ModuleList(groups)
+        self.frozen = _Held({c.name: skeleton.parameters[c.name].detach() for c in choices if c.role == "frozen"})
+        self.buffers_held = _Held(skeleton.buffers, skeleton.transient)
+        self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
+        skeleton.release()
+        self._skeleton = skeleton
+        self.train(skeleton.module.training)
+
+    # --- what is known about the weights ---
+
+    @property
+    def num_bayesian(self) -> int:
+        """How many weights have a distribution; tied weights count once."""
+        return sum(group.mu.numel() for group in self._gaussians())
+
+    def audit(self) -> None:
+        """Print a table of every parameter: Bayesian, point or frozen, and why."""
+        print(audit_table(self.choices))
+
+    def kl(self, scales: Scales | None = None) -> Tensor:
+        r"""$\mathrm{KL}(q \| p)$ in nats, summed over all Bayesian weights; zero for `Point`.
+
+        Args:
+            scales: what `scales` returned, where it is at hand.
+        """
+        scales = self.scales() if scales is None else scales
+        terms = [g.kl(s) for g, s in zip(self.groups, scales, strict=True) if isinstance(g, GaussianGroup)]  # type: ignore[arg-type]
+        return sum(terms[1:], start=terms[0]) if terms else torch.zeros((), device=self.device)
+
+    def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """Draw ``n`` sets of weights; differentiable in the posterior's parameters.
+
+        Args:
+            n: how many; every tensor gets a leading axis of this length.
+            generator: where the noise comes from, on the posterior's device; PyTorch's global one by default.
+
+        Returns:
+            The weights by the network's parameter names.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise InvalidArgumentError(f"Expected `n` to be a positive integer, but got {n!r}.")
+        scales = self.scales()
+        draws = [self.draw(generator, scales) for _ in range(n)]
+        stacked = [torch.stack(vectors) for vectors in zip(*draws, strict=True)]
+        frozen = {name: value.expand(n, *value.shape) for name, value in self._frozen_values().items()}
+        return {**self._views(stacked), **frozen}
+
+    def mean(self) -> dict[str, Tensor]:
+        """The mean weights, by the network's parameter names."""
+        return {**self._views(self.mean_vectors()), **self._frozen_values()}
+
+    def network(self) -> nn.Module:
+        """An ordinary network with the mean weights and the present buffers."""
+        values = {**self.mean(), **self.buffer_values()}
+        trainable = [name for c in self.choices if c.role != "frozen" for name in c.names]
+        return self._skeleton.filled(values, trainable).train(self.training)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        r"""Parameter groups for any ``torch.optim`` optimiser: named, and without weight decay on $\rho$.
+
+        Weight decay would pull $\rho$ towards zero, that is, every standard deviation towards one.
+        """
+        found: list[dict[str, Any]] = []
+        for group in self.groups:
+            if isinstance(group, GaussianGroup):
+                found.append({"params": [group.mu], "name": f"{group.name}.mu"})
+                found.append({"params": [group.rho], "name": f"{group.name}.rho", "weight_decay": 0.0})
+            elif isinstance(group, PointGroup):
+                found.append({"params": [group.theta], "name": f"{group.name}.theta"})
+        return found
+
+    # --- running the network ---
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The network's output at the mean weights."""
+        return self.call(self.mean_vectors(), kwargs if kwargs else args)
+
+    def call(self, vectors: Sequence[Tensor], inputs: Any, buffers: Mapping[str, Tensor] | None = None) -> Any:
+        """The network's output for weights given as flat vectors, one per group.
+
+        Args:
+            vectors: what `draw` or `mean_vectors` returned.
+            inputs: one argument, a tuple of arguments, or a dict of named ones.
+            buffers: used, and updated in place, instead of the posterior's own.
+        """
+        held = self.buffer_values() if buffers is None else buffers
+        return self._skeleton.call({**self._views(vectors), **self._frozen_values(), **held}, inputs)
+
+    def scales(self) -> list[Tensor | None]:
+        """Each group's standard deviations (``None`` for points), to be taken once a step."""
+        return [group.scale() if isinstance(group, GaussianGroup) else None for group in self.groups]
+
+    def draw(self, generator: torch.Generator | None, scales: Scales) -> list[Tensor]:
+        """One set of weights, as flat vectors, one per group."""
+        return [
+            group.draw(generator, scale) if isinstance(group, GaussianGroup) else group.mean()  # type: ignore[arg-type, operator]
+            for group, scale in zip(self.groups, scales, strict=True)
+        ]
+
+    def mean_vectors(self) -> list[Tensor]:
+        """The mean weights as flat vectors, one per group."""
+        return [group.mean() for group in self.groups]  # type: ignore[operator]
+
+    def buffer_values(self) -> dict[str, Tensor]:
+        """The network's buffers, by name; these are the tensors themselves."""
+        return self.buffers_held.values()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def leaf_modules(self) -> list[nn.Module]:
+        """The network's innermost modules."""
+        return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
+
+    def train(self, mode: bool = True) -> Posterior:
+        """Set training or evaluation mode, for the network too."""
+        super().train(mode)
+        self._skeleton.module.train(mode)
+        return self
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode for a while; every part of the network gets its own mode back."""
+        modes = [(part, part.training) for part in self._skeleton.module.modules()]
+        training = self.training
+        self.eval()
+        try:
+            yield
+        finally:
+            super().train(training)
+            for part, mode in modes:
+                part.training = mode
+
+    def _gaussians(self) -> list[GaussianGroup]:
+        return [group for group in self.groups if isinstance(group, GaussianGroup)]
+
+    def _views(self, vectors: Sequence[Tensor]) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for group, vector in zip(self.groups, vectors, strict=True):
+            found.update(group.layout.views(vector))  # type: ignore[operator, union-attr]
+        return found
+
+    def _frozen_values(self) -> dict[str, Tensor]:
+        held = self.frozen.values()
+        return {name: held[first] for name, first in self._frozen_names.items()}
+
+
+class _Held(nn.Module):
+    """Tensors by dotted names, held as buffers so that they move and are saved with the posterior."""
+
+    def __init__(self, tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> None:
+        super().__init__()
+        left_out = set(transient)
+        for name, tensor in tensors.items():
+            self.register_buffer(name.replace(".", "/"), tensor.detach().clone(), persistent=name not in left_out)
+
+    def values(self) -> dict[str, Tensor]:
+        return {name.replace("/", "."): tensor for name, tensor in self._buffers.items() if tensor is not None}

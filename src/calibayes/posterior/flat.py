@@ -1,0 +1,155 @@
+"""Any network's weights as flat vectors, and back: the network itself keeps its shape but holds no values."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
+
+from calibayes.errors import UnsupportedNetworkError
+
+__all__ = ["Layout", "Skeleton", "split_inputs"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each weight lies in a flat vector.
+
+    Attributes:
+        names: for each weight all its names in the network (several for tied weights).
+        shapes: its shape.
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    shapes: tuple[torch.Size, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many elements each weight has."""
+        return [shape.numel() for shape in self.shapes]
+
+    def flatten(self, values: Mapping[str, Tensor]) -> Tensor:
+        """One vector of all the weights, which are looked up by their first name."""
+        return torch.cat([values[names[0]].detach().reshape(-1) for names in self.names])
+
+    def views(self, vector: Tensor) -> dict[str, Tensor]:
+        """Every name's view into ``vector [..., N]``; leading axes are kept.
+
+        One ``split``, so that the backward pass is one concatenation rather than a sum of padded vectors.
+        """
+        parts = torch.split_with_sizes(vector, self.sizes, dim=-1)
+        lead = vector.shape[:-1]
+        found: dict[str, Tensor] = {}
+        for names, shape, part in zip(self.names, self.shapes, parts, strict=True):
+            view = part.view(lead + shape)
+            for name in names:
+                found[name] = view
+        return found
+
+
+class Skeleton:
+    """A copy of a network whose parameters and buffers are placeholders: it runs only with values given to it.
+
+    The placeholders live on the ``meta`` device, so a value that is missing is an error, never a silent use of old weights.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        network = _checked(network)
+        memo: dict[int, Any] = {}
+        held = {id(t): t for t in chain(network.parameters(), network.buffers())}
+        for key, tensor in held.items():
+            memo[key] = _placeholder(tensor)
+        self.module = _copied(network, memo)
+        originals = {id(memo[key]): tensor for key, tensor in held.items()}
+        self.parameters = {name: originals[id(p)] for name, p in self.module.named_parameters(remove_duplicate=False)}
+        self.buffers = {name: originals[id(b)] for name, b in self.module.named_buffers(remove_duplicate=False)}
+        self.transient = _transient_buffers(self.module)
+
+    def release(self) -> None:
+        """Forget the original values; only the shape is needed from here on."""
+        self.parameters, self.buffers = {}, {}
+
+    def call(self, values: dict[str, Tensor], inputs: Any) -> Any:
+        """The network's output with ``values`` for every parameter and buffer; updated buffers are written to ``values``."""
+        args, kwargs = split_inputs(inputs)
+        return torch.func.functional_call(self.module, values, args, kwargs, tie_weights=False, strict=True)
+
+    def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
+        """An ordinary network with these values."""
+        chosen = set(trainable)
+        memo: dict[int, Any] = {}
+        for name, parameter in self.module.named_parameters(remove_duplicate=False):
+            value = values[name].detach().clone()
+            memo.setdefault(id(parameter), nn.Parameter(value, requires_grad=name in chosen))
+        for name, buffer in self.module.named_buffers(remove_duplicate=False):
+            memo.setdefault(id(buffer), values[name].detach().clone())
+        return _copied(self.module, memo)
+
+
+def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """How a network is called: a tuple or list by position, a dict by keyword, anything else as the one argument."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def _checked(network: nn.Module) -> nn.Module:
+    if not isinstance(network, nn.Module):
+        raise UnsupportedNetworkError(f"Expected `net` to be a torch.nn.Module, but got {type(network).__name__}.")
+    while _is_compiled(network):
+        network = network.get_submodule("_orig_mod")
+    if isinstance(network, nn.DataParallel | nn.parallel.DistributedDataParallel | torch.jit.ScriptModule):
+        raise UnsupportedNetworkError(
+            f"Expected a plain network, but got one wrapped in {type(network).__name__}. "
+            "Pass the network inside it (`net.module`, or the one that was scripted)."
+        )
+    for name, tensor in chain(network.named_parameters(), network.named_buffers()):
+        if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
+            raise UnsupportedNetworkError(f"{name!r} has no shape yet. Did you forget to run one batch through the network?")
+        if tensor.is_meta:
+            raise UnsupportedNetworkError(f"{name!r} is on the meta device and has no values. Load its weights first.")
+    return network
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    """Whether this is ``torch.compile``'s wrapper (whose class is not imported: that alone takes seconds)."""
+    return type(module).__name__ == "OptimizedModule" and "_orig_mod" in module._modules
+
+
+def _placeholder(tensor: Tensor) -> Tensor:
+    empty = torch.empty_like(tensor, device="meta", requires_grad=False)
+    if isinstance(tensor, nn.Parameter):
+        return nn.Parameter(empty, requires_grad=tensor.requires_grad)
+    return empty
+
+
+def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
+    try:
+        # A compiled part would be compiled again for every sample: its plain original takes its place.
+        for part in network.modules():
+            if _is_compiled(part):
+                memo[id(part)] = copy.deepcopy(part.get_submodule("_orig_mod"), memo)
+        copied: nn.Module = copy.deepcopy(network, memo)
+    except (RuntimeError, TypeError) as error:
+        raise UnsupportedNetworkError(
+            f"{type(network).__name__} cannot be copied: {error}. "
+            "A tensor stored as a plain attribute must be a buffer or detached."
+        ) from error
+    return copied
+
+
+def _transient_buffers(module: nn.Module) -> set[str]:
+    """Names of the buffers that a state dict leaves out."""
+    return {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, part in module.named_modules()
+        for name in part._non_persistent_buffers_set
+    }

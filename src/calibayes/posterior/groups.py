@@ -1,0 +1,110 @@
+r"""The two kinds of flat vector that a posterior is made of: weights known up to a Gaussian, and weights known as points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from calibayes.posterior.flat import Layout
+
+__all__ = ["GaussianGroup", "PointGroup"]
+
+
+class PointGroup(nn.Module):
+    """A flat vector of weights without a distribution."""
+
+    def __init__(self, name: str, layout: Layout, values: Tensor) -> None:
+        super().__init__()
+        self.name = name
+        self.layout = layout
+        self.theta = nn.Parameter(values)
+
+    def mean(self) -> Tensor:
+        """The weights."""
+        return self.theta
+
+    def extra_repr(self) -> str:
+        """The vector's name and length."""
+        return f"{self.name!r}, weights={self.theta.numel():,}"
+
+
+class GaussianGroup(nn.Module):
+    r"""A flat pair $\varphi = [\mu, \rho]$: $q(\theta) = N(\mu, \mathrm{diag}\, e^{2\rho})$ with prior $N(m, s^2 I)$.
+
+    ``scale`` is $\sigma = e^\rho$; it is taken once and handed to every draw and to the KL of one step.
+    """
+
+    prior_mean: Tensor | None
+
+    def __init__(self, name: str, layout: Layout, values: Tensor, *, init_std: float, prior_std: float) -> None:
+        super().__init__()
+        self.name = name
+        self.layout = layout
+        self.prior_std = prior_std
+        self.mu = nn.Parameter(values)
+        self.rho = nn.Parameter(torch.full_like(values, math.log(init_std)))
+        self.register_buffer("prior_mean", None)
+
+    def centre_prior(self, values: Tensor) -> None:
+        """Put the prior's mean at ``values`` instead of zero."""
+        self.prior_mean = values.to(self.mu)
+
+    def mean(self) -> Tensor:
+        r"""$\mu$."""
+        return self.mu
+
+    def scale(self) -> Tensor:
+        r"""$\sigma = e^\rho$, outside the graph."""
+        return self.rho.detach().exp()
+
+    def draw(self, generator: torch.Generator | None, scale: Tensor) -> Tensor:
+        r"""One sample $\theta = \mu + \sigma \circ \epsilon$, differentiable in $\mu$ and $\rho$."""
+        noise = torch.randn(self.mu.shape, generator=generator, dtype=self.mu.dtype, device=self.mu.device)
+        theta: Tensor = _Reparameterised.apply(self.mu, self.rho, noise.mul_(scale))  # type: ignore[no-untyped-call]
+        return theta
+
+    def kl(self, scale: Tensor) -> Tensor:
+        r"""$\mathrm{KL}(q \| p) = \sum \log(s/\sigma) + (\sigma^2 + (\mu - m)^2)/(2s^2) - \tfrac12$, exactly."""
+        value: Tensor = _GaussianKL.apply(self.mu, self.rho, scale, self.prior_mean, self.prior_std)  # type: ignore[no-untyped-call]
+        return value
+
+    def extra_repr(self) -> str:
+        """The pair's name, length and prior."""
+        return f"{self.name!r}, weights={self.mu.numel():,}, prior_std={self.prior_std:g}"
+
+
+class _Reparameterised(torch.autograd.Function):
+    """θ = μ + σε given the product σε: the gradient of μ passes through, that of ρ is multiplied by the product."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, rho: Tensor, shift: Tensor) -> Tensor:
+        ctx.save_for_backward(shift)
+        return mu + shift
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (shift,) = ctx.saved_tensors
+        return grad, grad * shift, None
+
+
+class _GaussianKL(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, rho: Tensor, scale: Tensor, prior_mean: Tensor | None, prior_std: float) -> Tensor:
+        offset = mu if prior_mean is None else mu - prior_mean
+        ctx.save_for_backward(offset, scale)
+        ctx.precision = prior_std**-2
+        spread = torch.dot(scale, scale) + torch.dot(offset, offset)
+        value: Tensor = spread * (0.5 * ctx.precision) - rho.sum() + mu.numel() * (math.log(prior_std) - 0.5)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        offset, scale = ctx.saved_tensors
+        weight = grad * ctx.precision
+        return offset * weight, (scale * scale).mul_(weight).sub_(grad), None, None, None

@@ -1,0 +1,125 @@
+r"""A Gaussian over the weights with independent components, eq. (vi_mean_field)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, final
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.checks import positive
+from calibayes.errors import InvalidArgumentError
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.flat import Skeleton
+from calibayes.posterior.groups import GaussianGroup, PointGroup
+from calibayes.posterior.point import Point
+from calibayes.posterior.selection import Where, choose, grouped, matching
+
+__all__ = ["MeanField"]
+
+PriorMean = Mapping[str, Tensor] | Literal["initial"] | None
+
+
+@final
+class MeanField(Posterior):
+    r"""A mean-field Gaussian over a network's weights (BNN, CA-BNN).
+
+    $q(\theta|\varphi) = N(\theta | \mu, \mathrm{Diag}(e^{2\rho}))$ with $\varphi = [\mu, \rho]$, literally two flat vectors,
+    and prior $p(\theta) = N(m, s^2 I)$. Any ``nn.Module`` works; its layers stay what they are.
+
+    Args:
+        net: any ``nn.Module`` that returns logits; it is copied, and its weights are the initial $\mu$.
+        prior_std: $s$; a mapping from glob patterns to numbers gives every pattern its own, and its own pair of vectors
+            (so that an optimiser can give each its own learning rate). The first pattern that fits counts.
+        init_std: the initial $\sigma = e^\rho$; a number, or a mapping as above. Starting as wide as the prior learns slowly.
+        where: which weights are Bayesian: glob patterns on the parameter's name, or a predicate on name and parameter.
+            By default every trainable parameter except those of normalisation layers. The other trainable ones are
+            trained as point values; frozen ones stay as they are. `audit` prints the outcome.
+        prior_mean: $m$: zero by default, ``"initial"`` for the weights of ``net`` (fine-tuning), or a state dict.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+        >>> posterior = MeanField(net, prior_std=0.1, where="2.*")
+        >>> posterior.num_bayesian
+        27
+        >>> {name: tuple(w.shape) for name, w in posterior.sample(5).items()}["2.weight"]
+        (5, 3, 8)
+    """
+
+    kind: Final[Literal["mean-field"]] = "mean-field"  # type: ignore[misc]
+
+    def __init__(
+        self,
+        net: nn.Module,
+        prior_std: float | Mapping[str, float] = 0.05,
+        init_std: float | Mapping[str, float] = 0.01,
+        where: Where = None,
+        prior_mean: PriorMean = None,
+    ) -> None:
+        skeleton = Skeleton(net)
+        choices = choose(skeleton, where, bayesian=True)
+        chosen = [choice for choice in choices if choice.role == "bayesian"]
+        beside = [choice for choice in choices if choice.role == "point"]
+        groups: list[GaussianGroup | PointGroup] = []
+        for name, layout, values in grouped(chosen, skeleton, prior_std):
+            width = positive("prior_std", _setting("prior_std", prior_std, name))
+            start = positive("init_std", _setting("init_std", init_std, layout.names[0][0]))
+            group = GaussianGroup(name, layout, layout.flatten(values), init_std=start, prior_std=width)
+            if prior_mean is not None:
+                group.centre_prior(layout.flatten(_prior_values(prior_mean, values)))
+            groups.append(group)
+        groups += [PointGroup(name, lay, lay.flatten(v)) for name, lay, v in grouped(beside, skeleton, 1.0)]
+        super().__init__(skeleton, choices, groups)
+        self.prior_std = dict(prior_std) if isinstance(prior_std, Mapping) else prior_std
+
+    @classmethod
+    def from_point(cls, point: Point, **settings: Any) -> MeanField:
+        r"""Start at a trained network: $\mu$ is its weights; ``settings`` are those of `MeanField`.
+
+        Example:
+            >>> posterior = MeanField.from_point(Point(torch.nn.Linear(3, 2)), prior_mean="initial", init_std=1e-3)
+            >>> posterior.num_bayesian
+            8
+        """
+        return cls(point.network(), **settings)
+
+    @property
+    def mu(self) -> Tensor:
+        r"""The means $\mu$ as one vector (the parameter itself where there is one group)."""
+        return _joined([group.mu for group in self._gaussians()])
+
+    @property
+    def rho(self) -> Tensor:
+        r"""The log standard deviations $\rho$ as one vector (the parameter itself where there is one group)."""
+        return _joined([group.rho for group in self._gaussians()])
+
+
+def _joined(vectors: list[nn.Parameter]) -> Tensor:
+    return vectors[0] if len(vectors) == 1 else torch.cat(list(vectors))
+
+
+def _setting(name: str, value: float | Mapping[str, float], key: str) -> float:
+    if not isinstance(value, Mapping):
+        return value
+    if key in value:
+        return value[key]
+    pattern = matching(key, list(value))
+    if pattern is None:
+        raise InvalidArgumentError(f"`{name}` has no pattern for {key!r}, only {list(value)}. Add a last pattern '*'.")
+    return value[pattern]
+
+
+def _prior_values(prior_mean: Mapping[str, Tensor] | Literal["initial"], values: dict[str, Tensor]) -> dict[str, Tensor]:
+    if prior_mean == "initial":
+        return values
+    if not isinstance(prior_mean, Mapping):
+        raise InvalidArgumentError(f"Expected `prior_mean` to be None, 'initial' or a state dict, but got {prior_mean!r}.")
+    for name, value in values.items():
+        if name not in prior_mean:
+            raise InvalidArgumentError(f"`prior_mean` has no value for {name!r}; it has {sorted(prior_mean)[:8]}.")
+        if prior_mean[name].shape != value.shape:
+            raise InvalidArgumentError(
+                f"`prior_mean[{name!r}]` has shape {list(prior_mean[name].shape)}, but the weight has {list(value.shape)}."
+            )
+    return {name: prior_mean[name].to(value) for name, value in values.items()}

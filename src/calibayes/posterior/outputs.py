@@ -1,0 +1,37 @@
+"""What a network returns, as logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calibayes.errors import NetworkOutputError
+
+__all__ = ["check_not_probabilities", "logits_of"]
+
+
+def logits_of(output: Any, examples: int) -> Tensor:
+    """The logits ``[n, K]`` in a network's output: the output itself, or its ``logits``; half precision is widened."""
+    logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+    if not isinstance(logits, Tensor):
+        raise NetworkOutputError(
+            f"Expected the network to return a tensor of logits (or an object with `.logits`), but got {type(output).__name__}."
+        )
+    if logits.dim() != 2 or logits.shape[0] != examples or logits.shape[1] < 2:
+        raise NetworkOutputError(
+            f"Expected logits of shape [{examples}, K] with K ≥ 2 for {examples} examples, but the network returned "
+            f"{list(logits.shape)}. A binary classifier needs two outputs."
+        )
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def check_not_probabilities(logits: Tensor) -> None:
+    """Raise `NetworkOutputError` if the network seems to end in a softmax: its output would be softmaxed twice."""
+    values = logits.detach()
+    if bool((values >= 0).all()) and bool(((values.sum(-1) - 1).abs() < 1e-4).all()):
+        raise NetworkOutputError(
+            "The network returns rows that are non-negative and sum to 1, which look like probabilities. "
+            "Return logits: drop the final softmax."
+        )

@@ -1,0 +1,168 @@
+"""Which weights are Bayesian, which are trained as point values, which stay as they are, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
+from calibayes.posterior.flat import Layout, Skeleton
+
+__all__ = ["Choice", "Role", "Where", "audit_table", "choose", "grouped", "matching"]
+
+Role = Literal["bayesian", "point", "frozen"]
+Where = str | Sequence[str] | Callable[[str, Tensor], bool] | None
+
+_NORMALISATION = re.compile(r"Norm(\d[dD])?$")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is done with one weight, and why.
+
+    Attributes:
+        names: all its names in the network; the first is the one shown.
+        shape: its shape.
+        dtype: its type.
+        role: ``"bayesian"``, ``"point"`` (trained, without a distribution) or ``"frozen"``.
+        reason: why.
+    """
+
+    names: tuple[str, ...]
+    shape: torch.Size
+    dtype: torch.dtype
+    role: Role
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """The first of its names."""
+        return self.names[0]
+
+
+def choose(skeleton: Skeleton, where: Where, *, bayesian: bool) -> tuple[Choice, ...]:
+    """One `Choice` for every parameter of the network; tied weights are one."""
+    owners = _normalisation_layers(skeleton.module)
+    tied: dict[int, list[str]] = {}
+    for name, parameter in skeleton.parameters.items():
+        tied.setdefault(id(parameter), []).append(name)
+    matched: set[str] = set()
+    choices = []
+    for names in tied.values():
+        parameter = skeleton.parameters[names[0]]
+        role, reason = _role(names, parameter, where, owners, matched) if bayesian else _trained(parameter)
+        if len(names) > 1:
+            reason += f"; tied with {', '.join(names[1:])}"
+        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, role, reason))
+    _check_selection(choices, where, matched, bayesian)
+    return tuple(choices)
+
+
+def matching(name: str, patterns: str | Sequence[str]) -> str | None:
+    """The first glob pattern that ``name`` matches, if any."""
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if fnmatchcase(name, pattern):
+            return pattern
+    return None
+
+
+def grouped(
+    choices: Sequence[Choice], skeleton: Skeleton, settings: float | Mapping[str, float]
+) -> Iterator[tuple[str, Layout, dict[str, Tensor]]]:
+    """The choices gathered into flat vectors: one per pattern of ``settings``, type and device.
+
+    Yields the pattern (``"*"`` without a mapping), the layout, and the weights' values.
+    """
+    members: dict[tuple[str, torch.dtype, torch.device], list[Choice]] = {}
+    for choice in choices:
+        found = "*" if not isinstance(settings, Mapping) else _pattern_of(choice, settings)
+        key = (found, choice.dtype, skeleton.parameters[choice.name].device)
+        members.setdefault(key, []).append(choice)
+    for (pattern, _, _), part in members.items():
+        layout = Layout(tuple(choice.names for choice in part), tuple(choice.shape for choice in part))
+        yield pattern, layout, {choice.name: skeleton.parameters[choice.name] for choice in part}
+
+
+def audit_table(choices: Sequence[Choice]) -> str:
+    """A table of every parameter, what is done with it, and why."""
+    rows = [("parameter", "shape", "weights", "role", "why")]
+    rows += [(c.name, "×".join(map(str, c.shape)) or "1", f"{c.shape.numel():,}", c.role, c.reason) for c in choices]
+    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+    lines = [
+        f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}".rstrip()
+        for row in rows
+    ]
+    totals = {role: sum(c.shape.numel() for c in choices if c.role == role) for role in ("bayesian", "point", "frozen")}
+    summary = f"{totals['bayesian']:,} Bayesian, {totals['point']:,} point, {totals['frozen']:,} frozen weights"
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], summary])
+
+
+def _role(names: list[str], parameter: Tensor, where: Where, owners: Mapping[str, str], matched: set[str]) -> tuple[Role, str]:
+    if not parameter.requires_grad:
+        return "frozen", "requires_grad is False"
+    if where is None:
+        layer = next((owners[name] for name in names if name in owners), None)
+        return ("point", f"normalisation layer ({layer})") if layer else ("bayesian", "trainable")
+    if callable(where):
+        return ("bayesian", "chosen by `where`") if any(where(name, parameter) for name in names) else _left_out()
+    hits = [hit for hit in (matching(name, where) for name in names) if hit is not None]
+    matched.update(hits)
+    return ("bayesian", f"matches {hits[0]!r}") if hits else _left_out()
+
+
+def _left_out() -> tuple[Role, str]:
+    return "point", "not chosen by `where`"
+
+
+def _trained(parameter: Tensor) -> tuple[Role, str]:
+    return ("point", "trainable") if parameter.requires_grad else ("frozen", "requires_grad is False")
+
+
+def _normalisation_layers(module: nn.Module) -> dict[str, str]:
+    """For each parameter of a normalisation layer, the layer's type."""
+    return {
+        f"{prefix}.{name}" if prefix else name: type(part).__name__
+        for prefix, part in module.named_modules()
+        if _NORMALISATION.search(type(part).__name__)
+        for name, _ in part.named_parameters(recurse=False)
+    }
+
+
+def _check_selection(choices: Sequence[Choice], where: Where, matched: set[str], bayesian: bool) -> None:
+    trained = [c for c in choices if c.role != "frozen"]
+    if not trained:
+        raise EmptySelectionError(
+            "The network has no trainable parameter. Did you freeze everything? Set `requires_grad_(True)` on a part."
+        )
+    for choice in trained:
+        if not choice.dtype.is_floating_point:
+            raise UnsupportedNetworkError(f"{choice.name!r} is of type {choice.dtype}; only real weights can be trained.")
+    if not bayesian:
+        return
+    names = ", ".join(c.name for c in choices[:8]) + (", …" if len(choices) > 8 else "")
+    patterns = [where] if isinstance(where, str) else where
+    if patterns is not None and not callable(patterns):
+        unused = [pattern for pattern in patterns if pattern not in matched]
+        if unused:
+            raise EmptySelectionError(f"`where` pattern {unused[0]!r} matches no trainable parameter of {names}.")
+    if not any(c.role == "bayesian" for c in choices):
+        raise EmptySelectionError(
+            f"No parameter is Bayesian with `where={where!r}`; the network has {names}. "
+            "Choose some of them, or use `Point` for a network without a distribution."
+        )
+
+
+def _pattern_of(choice: Choice, settings: Mapping[str, float]) -> str:
+    for name in choice.names:
+        pattern = matching(name, list(settings))
+        if pattern is not None:
+            return pattern
+    raise InvalidArgumentError(
+        f"{choice.name!r} matches none of the patterns {list(settings)}. Add a last pattern '*' for all the others."
+    )

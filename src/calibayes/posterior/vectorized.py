@@ -1,0 +1,41 @@
+"""Several samples of the weights through the network at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.outputs import logits_of
+
+__all__ = ["call_samples", "pays_to_vectorize"]
+
+# Batched matrix products beat a loop over samples; batched convolutions do not (they become grouped ones).
+_GAINS = (nn.Linear, nn.Flatten, nn.Unflatten, nn.Identity, nn.LayerNorm, nn.GroupNorm)
+_ACTIVATIONS = "torch.nn.modules.activation"
+
+
+def pays_to_vectorize(posterior: Posterior) -> bool:
+    """Whether the network is made of linear layers, activations and the like alone."""
+    return all(_gains(part) for part in posterior.leaf_modules())
+
+
+def _gains(part: nn.Module) -> bool:
+    if isinstance(part, nn.MultiheadAttention):  # lives among the activations
+        return False
+    return isinstance(part, _GAINS) or type(part).__module__ == _ACTIVATIONS
+
+
+def call_samples(
+    posterior: Posterior, vectors: Sequence[Tensor], inputs: Any, examples: int, buffers: dict[str, Tensor]
+) -> Tensor:
+    """Logits ``[C, n, K]`` for weights given as stacked flat vectors ``[C, N]``, one per group."""
+
+    def one(*sample: Tensor) -> Tensor:
+        return logits_of(posterior.call(sample, inputs, dict(buffers)), examples)
+
+    logits: Tensor = torch.vmap(one, randomness="different")(*vectors)
+    return logits

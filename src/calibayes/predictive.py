@@ -1,0 +1,174 @@
+r"""Ensemble prediction, eq. (bayesian_predictive): the average of $p(y|x,\theta_s)$ over samples of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, RandomSampler
+
+from calibayes.data.batches import Source, batch_length, moved, rows
+from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.outputs import logits_of
+from calibayes.randomness import generator_for
+
+__all__ = ["Predictive", "predict", "predict_source"]
+
+Samples = int | Literal["mean"]
+
+
+@dataclass(frozen=True)
+class Predictive:
+    r"""What an ensemble predicts, one row per example; uncertainties are in nats.
+
+    Attributes:
+        probs: $p(y|x,D)$, shape ``[n, K]``.
+        aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$: what more data would not settle.
+        samples: every sample's probabilities, ``[S, n, K]``, if they were asked for.
+    """
+
+    probs: Tensor
+    aleatoric: Tensor
+    samples: Tensor | None = None
+
+    @property
+    def confidence(self) -> Tensor:
+        """The probability of the decision."""
+        return self.probs.max(-1).values
+
+    @property
+    def decision(self) -> Tensor:
+        """The most probable class."""
+        return self.probs.argmax(-1)
+
+    @property
+    def entropy(self) -> Tensor:
+        """The total uncertainty, the entropy of ``probs``."""
+        total: Tensor = torch.special.entr(self.probs).sum(-1)
+        return total
+
+    @property
+    def epistemic(self) -> Tensor:
+        """What the samples disagree about: ``entropy`` minus ``aleatoric``, the mutual information of label and weights."""
+        return (self.entropy - self.aleatoric).clamp_min(0)
+
+
+def predict(
+    posterior: Posterior,
+    x: Any,
+    *,
+    samples: Samples = 20,
+    batch_size: int = 512,
+    seed: int = 0,
+    keep_samples: bool = False,
+) -> Predictive:
+    r"""Average the network's probabilities over samples of the weights.
+
+    The same seed gives the same $\theta_s$ whatever the batch size is. Memory grows neither with ``samples`` nor, beyond
+    the result, with the number of examples.
+
+    Args:
+        posterior: a trained posterior; a `Point` has one sample.
+        x: inputs: a tensor, a tuple or dict of tensors, a Dataset or a DataLoader (labels in it are ignored).
+        samples: $S$, or ``"mean"`` for the mean weights alone.
+        batch_size: how many examples go through the network at once.
+        seed: of the samples.
+        keep_samples: also return every sample's probabilities.
+
+    Example:
+        >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3), init_std=0.5)
+        >>> predictive = calibayes.predict(posterior, torch.randn(6, 4), samples=8)
+        >>> predictive.probs.shape, bool((predictive.epistemic > 0).all())
+        (torch.Size([6, 3]), True)
+    """
+    _positive_integer("batch_size", batch_size)
+    return _run(posterior, _blocks(x, batch_size), samples, seed, keep_samples)
+
+
+def predict_source(posterior: Posterior, source: Source, *, samples: Samples, seed: int) -> tuple[Predictive, Tensor]:
+    """The predictive of labelled data that is read once, with the labels in the same order."""
+    targets: list[Tensor] = []
+
+    def blocks() -> Iterator[list[Any]]:
+        for inputs, labels in source.ordered():
+            targets.append(labels)
+            yield [inputs]
+
+    predictive = _run(posterior, blocks(), samples, seed, keep_samples=False)
+    return predictive, torch.cat(targets).to(predictive.probs.device)
+
+
+@torch.no_grad()
+def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples, seed: int, keep_samples: bool) -> Predictive:
+    if samples != "mean":
+        _positive_integer("samples", samples)
+    count = 1 if samples == "mean" or posterior.num_bayesian == 0 else samples
+    results = []
+    with posterior.evaluating():
+        for block in blocks:
+            results += _run_block(posterior, block, count, samples == "mean", seed, keep_samples)
+    if not results:
+        raise DataError("There is nothing to predict: `x` has no examples.")
+    probs, aleatoric, kept = zip(*results, strict=True)
+    return Predictive(torch.cat(probs), torch.cat(aleatoric), torch.cat(kept, dim=1) if keep_samples else None)
+
+
+def _run_block(
+    posterior: Posterior, block: Sequence[Any], count: int, at_mean: bool, seed: int, keep_samples: bool
+) -> list[tuple[Tensor, Tensor, Tensor]]:
+    """All samples over a block of batches: weights are drawn once for the block, results kept per batch."""
+    scales = posterior.scales()
+    sums: list[tuple[Tensor, Tensor]] = []
+    kept: list[list[Tensor]] = [[] for _ in block]
+    for s in range(count):
+        generator = generator_for(posterior.device, seed, "predict", s)
+        vectors = posterior.mean_vectors() if at_mean else posterior.draw(generator, scales)
+        for k, inputs in enumerate(block):
+            logits = logits_of(posterior.call(vectors, moved(inputs, posterior.device)), batch_length(inputs, "x"))
+            probs = logits.softmax(-1)
+            entropy = torch.special.entr(probs).sum(-1)
+            if s == 0:
+                sums.append((probs, entropy))
+            else:
+                sums[k][0].add_(probs)
+                sums[k][1].add_(entropy)
+            if keep_samples:
+                kept[k].append(probs.clone())
+    empty = torch.empty(0)
+    return [
+        (total / count, entropy / count, torch.stack(each) if each else empty)
+        for (total, entropy), each in zip(sums, kept, strict=True)
+    ]
+
+
+def _blocks(x: Any, batch_size: int) -> Iterator[Sequence[Any]]:
+    """Batches that are in memory together make one block; what has to be read is one block a batch, and read once."""
+    if isinstance(x, DataLoader):
+        if isinstance(x.sampler, RandomSampler):
+            raise DataError("Predictions of a shuffled DataLoader cannot be matched to its examples. Use `shuffle=False`.")
+        for batch in x:
+            yield [_inputs_of(batch)]
+    elif isinstance(x, Dataset):
+        yield from _blocks(DataLoader(x, batch_size=batch_size), batch_size)
+    else:
+        inputs = torch.as_tensor(x) if hasattr(x, "__array__") and not isinstance(x, Tensor) else x
+        total = batch_length(inputs, "x")
+        yield [rows(inputs, slice(start, start + batch_size)) for start in range(0, total, batch_size)]
+
+
+def _inputs_of(batch: Any) -> Any:
+    """The inputs of what a loader yields: all but the last of a sequence, all but ``labels`` of a dict."""
+    if isinstance(batch, dict):
+        return {key: value for key, value in batch.items() if key != "labels"}
+    if isinstance(batch, Sequence) and len(batch) >= 2:
+        return batch[0] if len(batch) == 2 else tuple(batch[:-1])
+    return batch[0] if isinstance(batch, Sequence) else batch
+
+
+def _positive_integer(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")

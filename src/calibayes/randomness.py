@@ -1,0 +1,46 @@
+"""Seeds derived from a seed and a place, so that every draw can be repeated without replaying those before it."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+__all__ = ["derived_seed", "generator_for", "preserved_global_state", "seed_globally"]
+
+
+def derived_seed(seed: int, *place: int | str) -> int:
+    """A seed in ``0 … 2**63 - 1`` that depends on ``seed`` and every part of ``place``, and on nothing else."""
+    digest = hashlib.blake2b(repr((seed, *place)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def generator_for(device: torch.device, seed: int, *place: int | str) -> torch.Generator:
+    """A generator on ``device`` that starts at the derived seed."""
+    return torch.Generator(device).manual_seed(derived_seed(seed, *place))
+
+
+def seed_globally(seed: int, *place: int | str, everything: bool = False) -> None:
+    """Seed PyTorch's global generators (dropout, samplers); with ``everything`` NumPy's and Python's too (augmentation)."""
+    derived = derived_seed(seed, *place)
+    torch.manual_seed(derived)
+    if everything:
+        np.random.seed(derived % 2**32)
+        random.seed(derived)
+
+
+@contextmanager
+def preserved_global_state(device: torch.device) -> Iterator[None]:
+    """Give the caller's global generators back as they were."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            np.random.set_state(numpy_state)
+            random.setstate(python_state)

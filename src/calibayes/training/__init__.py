@@ -1,0 +1,5 @@
+"""Training: the only place that changes weights."""
+
+from calibayes.training.fit import fit as fit
+from calibayes.training.history import History as History
+from calibayes.training.stopping import EarlyStopping as EarlyStopping

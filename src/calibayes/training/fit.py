@@ -1,0 +1,201 @@
+"""`fit`: train a posterior on a data set with an objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler
+
+from calibayes.checkpoint import CheckpointFolder
+from calibayes.data.batches import Source, TensorSource, as_source
+from calibayes.data.overlap import check_apart
+from calibayes.errors import InvalidArgumentError, OptimizerError
+from calibayes.objective import Objective
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.groups import GaussianGroup
+from calibayes.randomness import preserved_global_state
+from calibayes.training.history import History
+from calibayes.training.run import Run, chosen_device
+from calibayes.training.step import Stepper, StepSettings
+from calibayes.training.stopping import Best, EarlyStopping
+
+__all__ = ["fit"]
+
+OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
+SchedulerFactory = Callable[[Any], LRScheduler]
+_PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def fit(
+    posterior: Posterior,
+    train: Any,
+    objective: Objective,
+    *,
+    optimizer: OptimizerFactory = torch.optim.Adam,
+    epochs: int = 20,
+    batch_size: int = 128,
+    samples: int = 1,
+    validation: Any = None,
+    calibration_data: Any = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    scheduler: SchedulerFactory | None = None,
+    scheduler_interval: Literal["epoch", "step"] = "epoch",
+    early_stopping: EarlyStopping | int | None = None,
+    validation_samples: int = 10,
+    micro_batch_size: int | None = None,
+    sample_chunk: int | Literal["auto"] = "auto",
+    clip_norm: float | None = None,
+    precision: Literal["bfloat16", "float16"] | None = None,
+    device: str | torch.device | None = None,
+    checkpoint_seconds: float = 60.0,
+    progress: bool | None = None,
+) -> History:
+    r"""Train a posterior: Algorithm 1, for all four schemes.
+
+    The posterior is changed in place and left in evaluation mode. Ctrl-C ends training after the step under way and keeps
+    what was learned.
+
+    Args:
+        posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN).
+        train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), a Dataset, or a DataLoader
+            (whose own batch size counts).
+        objective: what is minimised.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        epochs: passes over the data.
+        batch_size: $|B|$.
+        samples: $R$, samples of the weights a step.
+        validation: data for metrics after every epoch.
+        calibration_data: held-out data to take the calibration term on instead of the training batch; a batch of the
+            training batch's size is drawn each step. It must be apart from ``validation``.
+        seed: of shuffling, noise and dropout; the caller's global generators are left as they were.
+        checkpoint: a folder; killed at any moment and called again, training goes on and ends with the same bits.
+        scheduler: a factory, optimiser → learning-rate scheduler.
+        scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
+        early_stopping: a patience in epochs, or an `EarlyStopping`; needs ``validation``.
+        validation_samples: $S$ of the validation metrics.
+        micro_batch_size: run the batch through the network in parts of at most this many examples; the calibration term
+            stays that of the whole batch (at the price of a second forward pass).
+        sample_chunk: how many samples run through the network at once; ``"auto"`` chooses by the network's layers.
+        clip_norm: clip the gradient to this norm.
+        precision: run the network in ``"bfloat16"`` or ``"float16"``; weights and loss stay in full precision.
+        device: where to train; by default a GPU if there is one.
+        checkpoint_seconds: how often a checkpoint is written within an epoch.
+        progress: show a progress line; by default where standard error is a terminal.
+
+    Returns:
+        The `History` of the run.
+
+    Example:
+        >>> x, y = torch.randn(64, 4), torch.arange(64) % 3
+        >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3))
+        >>> history = calibayes.fit(posterior, (x, y), calibayes.Objective(lam=10.0, beta=0.1), epochs=2, batch_size=16)
+        >>> len(history.epochs), len(history.steps)
+        (2, 8)
+    """
+    counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
+    _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
+    if precision is not None and precision not in _PRECISIONS:
+        raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
+    if scheduler_interval not in ("epoch", "step"):
+        raise InvalidArgumentError(f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}.")
+    if early_stopping is not None and validation is None:
+        raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
+    check_apart(calibration_data, validation, "calibration_data", "validation")
+    posterior.to(chosen_device(device))
+    source = as_source(train, batch_size, "train")
+    made = _optimizer(optimizer, posterior)
+    settings = StepSettings(
+        samples=samples,
+        sample_chunk=sample_chunk,
+        micro_batch_size=micro_batch_size,
+        clip_norm=clip_norm,
+        precision=None if precision is None else _PRECISIONS[precision],
+        seed=seed,
+    )
+    folder = None
+    if checkpoint is not None:
+        folder = CheckpointFolder(checkpoint, _fingerprint(posterior, source, objective, made, settings))
+    rule = EarlyStopping(patience=early_stopping) if isinstance(early_stopping, int) else early_stopping
+    run = Run(
+        stepper=Stepper(posterior, objective, made, source.size, settings),
+        train=source,
+        epochs=epochs,
+        scheduler=None if scheduler is None else scheduler(made),
+        scheduler_interval=scheduler_interval,
+        validation=None if validation is None else as_source(validation, max(batch_size, 512), "validation"),
+        validation_samples=validation_samples,
+        calibration_data=None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data"),
+        best=None if rule is None else Best(rule),
+        folder=folder,
+        checkpoint_seconds=checkpoint_seconds,
+        progress=progress,
+    )
+    with preserved_global_state(posterior.device):
+        run.resume()
+        return run.go()
+
+
+def _optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
+    made = factory(posterior.parameter_groups())
+    if not isinstance(made, torch.optim.Optimizer):
+        raise OptimizerError(
+            f"Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, but it returned {type(made).__name__}. "
+            "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
+        )
+    if isinstance(made, torch.optim.LBFGS):
+        raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")
+    trained = {id(p): name for name, p in posterior.named_parameters()}
+    widths = {id(group.rho) for group in posterior.groups if isinstance(group, GaussianGroup)}
+    for group in made.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in trained:
+                raise OptimizerError("The optimiser holds parameters that are not the posterior's. Use those it is given.")
+            trained[id(parameter)] = ""
+            if id(parameter) in widths and group.get("weight_decay", 0):
+                raise OptimizerError(
+                    f"Weight decay {group['weight_decay']} on rho pulls every standard deviation towards 1. "
+                    "Keep the parameter groups as they are given, or set weight_decay=0 for those named '….rho'."
+                )
+    left = [name for name in trained.values() if name]
+    if left:
+        raise OptimizerError(f"The optimiser leaves out {left[0]!r}. Pass it all the parameters that it is given.")
+    return made
+
+
+def _fingerprint(
+    posterior: Posterior, source: Source, objective: Objective, optimizer: torch.optim.Optimizer, settings: StepSettings
+) -> dict[str, Any]:
+    """What must be the same for a checkpoint to be this run's. Epochs are not: a finished run may be prolonged."""
+    sizes = {choice.name: list(choice.shape) for choice in posterior.choices}
+    fingerprint = {
+        "posterior": posterior.kind,
+        "parameters": sizes,
+        "examples": source.size,
+        "batches": source.steps(),
+        "optimizer": type(optimizer).__name__,
+        "objective": {name: _told(getattr(objective, name)) for name in ("lam", "beta", "calibration", "lam_scale")},
+        "settings": {name: _told(value) for name, value in vars(settings).items()},
+    }
+    if isinstance(source, TensorSource):
+        fingerprint["targets"] = int((source.targets.long().cpu() * torch.arange(1, source.size + 1)).sum())
+    return fingerprint
+
+
+def _told(value: Any) -> Any:
+    """A description that is the same in every process: not the address of a function."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return repr(value)
+
+
+def _check_counts(**counts: object) -> None:
+    for name, value in counts.items():
+        optional = (name == "micro_batch_size" and value is None) or (name == "sample_chunk" and value == "auto")
+        if not optional and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")

@@ -1,0 +1,85 @@
+"""What training recorded: every step's terms, every epoch's means and validation metrics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from calibayes.training.step import StepTerms
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["History"]
+
+_TERMS = ("total", "cross_entropy", "calibration", "kl")
+
+
+@dataclass
+class History:
+    """The record of a training run; two runs of the same call have equal histories.
+
+    Attributes:
+        epochs: one dict per epoch: means of the terms, learning rate, and validation metrics (``val_…``).
+        steps: one `StepTerms` per optimiser step.
+        stopped: why training ended: ``"finished"``, ``"early"`` or ``"interrupted"``.
+        best_epoch: the epoch (from 1) whose weights were restored by early stopping, if any.
+        seconds: wall-clock time of every epoch; not part of equality.
+    """
+
+    epochs: list[dict[str, float]] = field(default_factory=list)
+    steps: list[StepTerms] = field(default_factory=list)
+    stopped: str = "finished"
+    best_epoch: int | None = None
+    seconds: list[float] = field(default_factory=list, compare=False)
+
+    def end_epoch(self, first_step: int, extra: dict[str, float], seconds: float) -> dict[str, float]:
+        """Close an epoch that began at ``first_step``: means of its terms weighted by batch size, and ``extra``."""
+        steps = self.steps[first_step:]
+        examples = sum(step.examples for step in steps)
+        means = {name: sum(getattr(step, name) * step.examples for step in steps) / examples for name in _TERMS}
+        row = {"epoch": float(len(self.epochs) + 1), **means, **extra}
+        self.epochs.append(row)
+        self.seconds.append(seconds)
+        return row
+
+    def to_frame(self) -> pd.DataFrame:
+        """The epochs as a data frame, indexed by epoch."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.epochs)
+        return frame.astype({"epoch": int}).set_index("epoch") if len(frame) else frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the terms of the loss, and the validation NLL where there is one, over epochs."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(figsize=(6, 4), layout="constrained")[1]
+        epochs = [row["epoch"] for row in self.epochs]
+        curves = {"total": "total", "cross_entropy": "cross-entropy", "calibration": "AECE", "val_nll": "validation NLL"}
+        styles = {"total": ("#000000", "-"), "cross_entropy": ("#0072B2", "--"), "calibration": ("#D55E00", ":")}
+        for name, label in curves.items():
+            if self.epochs and name in self.epochs[0]:
+                colour, line = styles.get(name, ("#009E73", "-."))
+                ax.plot(epochs, [row[name] for row in self.epochs], line, color=colour, label=label)
+        ax.set(xlabel="epoch", ylabel="per example")
+        ax.locator_params(axis="x", integer=True)
+        ax.legend(frameon=False)
+        return ax
+
+    def state(self) -> dict[str, Any]:
+        """Everything, as numbers and lists."""
+        return {
+            "epochs": self.epochs,
+            "steps": [list(step) for step in self.steps],
+            "stopped": self.stopped,
+            "best_epoch": self.best_epoch,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> History:
+        """The inverse of `state`."""
+        return cls(**{**state, "steps": [StepTerms(*step) for step in state["steps"]]})

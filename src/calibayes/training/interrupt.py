@@ -1,0 +1,38 @@
+"""Ctrl-C ends training after the step under way, so that what was learned is kept whole."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+__all__ = ["Interrupt", "interruptible"]
+
+
+class Interrupt:
+    """Whether the user asked to stop."""
+
+    requested = False
+
+
+@contextmanager
+def interruptible() -> Iterator[Interrupt]:
+    """Turn the first Ctrl-C into a request; a second one stops at once, as usual."""
+    state = Interrupt()
+    if threading.current_thread() is not threading.main_thread():
+        yield state
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def request(number: int, frame: FrameType | None) -> None:
+        if state.requested:
+            raise KeyboardInterrupt
+        state.requested = True
+
+    signal.signal(signal.SIGINT, request)
+    try:
+        yield state
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,171 @@
+"""The training loop, and the state from which it can be taken up again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from calibayes.checkpoint import CheckpointFolder
+from calibayes.data.batches import Source, moved
+from calibayes.metrics import evaluate
+from calibayes.predictive import predict_source
+from calibayes.training.data_terms import Place
+from calibayes.training.history import History
+from calibayes.training.interrupt import Interrupt, interruptible
+from calibayes.training.progress import Progress
+from calibayes.training.step import Stepper
+from calibayes.training.stopping import Best
+
+__all__ = ["Run"]
+
+
+@dataclass
+class Run:
+    """A training run: what it works on, and where it is."""
+
+    stepper: Stepper
+    train: Source
+    epochs: int
+    scheduler: LRScheduler | None
+    scheduler_interval: Literal["epoch", "step"]
+    validation: Source | None
+    validation_samples: int
+    calibration_data: Source | None
+    best: Best | None
+    folder: CheckpointFolder | None
+    checkpoint_seconds: float
+    progress: bool | None
+
+    def __post_init__(self) -> None:
+        self.history = History()
+        self.epoch = self.batch = self.step = self.first_step = 0
+        self.stopping_early = False
+        self._spent = 0.0
+        self._saved_at = time.monotonic()
+
+    @property
+    def seed(self) -> int:
+        """The seed of shuffling and noise."""
+        return self.stepper.settings.seed
+
+    def resume(self) -> None:
+        """Go to where the newest checkpoint is, if there is one."""
+        state = None if self.folder is None else self.folder.newest()
+        if state is not None:
+            self._load(state)
+
+    def go(self) -> History:
+        """Train until the last epoch, early stopping, or Ctrl-C."""
+        posterior = self.stepper.posterior
+        posterior.train()
+        total = self.train.steps() * self.epochs
+        with interruptible() as interrupt, Progress(total, self.epochs, self.progress) as progress:
+            while self.epoch < self.epochs and not self.stopping_early and not interrupt.requested:
+                if self._run_epoch(interrupt, progress):
+                    self._end_epoch(progress)
+            if interrupt.requested:
+                self.history.stopped = "interrupted"
+                progress.note(f"Interrupted after step {self.step}: what was learned until then is kept.")
+                self._save()
+            else:
+                self.history.stopped = "early" if self.stopping_early else "finished"
+        if self.best is not None:
+            self.history.best_epoch = self.best.restore(posterior)
+        posterior.eval()
+        return self.history
+
+    def _run_epoch(self, interrupt: Interrupt, progress: Progress) -> bool:
+        """The rest of the present epoch; whether its end was reached."""
+        device = self.stepper.posterior.device
+        started = time.monotonic()
+        for inputs, targets in self.train.epoch(self.seed, self.epoch, self.batch):
+            place = Place(self.epoch, self.batch, self.step)
+            batch = moved(inputs, device), targets.to(device)
+            terms = self.stepper.step(batch, self._held_out(len(targets), place), place)
+            self.history.steps.append(terms)
+            self.batch += 1
+            self.step += 1
+            if self.scheduler is not None and self.scheduler_interval == "step":
+                self.scheduler.step()
+            progress.update(self.epoch + 1, self.step, terms)
+            if interrupt.requested:
+                break
+            if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
+                self._spent, started = self._spent + time.monotonic() - started, time.monotonic()
+                self._save()
+        self._spent += time.monotonic() - started
+        return self.batch >= self.train.steps()
+
+    def _held_out(self, count: int, place: Place) -> Any:
+        if self.calibration_data is None:
+            return None
+        inputs, targets = self.calibration_data.draw(count, self.seed, "held-out", place.epoch, place.batch)
+        device = self.stepper.posterior.device
+        return moved(inputs, device), targets.to(device)
+
+    def _end_epoch(self, progress: Progress) -> None:
+        extra = {"lr": float(self.stepper.optimizer.param_groups[0]["lr"]), **self._validated()}
+        row = self.history.end_epoch(self.first_step, extra, self._spent)
+        self.epoch, self.batch, self.first_step, self._spent = self.epoch + 1, 0, self.step, 0.0
+        if self.scheduler is not None and self.scheduler_interval == "epoch":
+            if isinstance(self.scheduler, ReduceLROnPlateau):
+                self.scheduler.step(row.get("val_nll", row["total"]))
+            else:
+                self.scheduler.step()
+        if self.best is not None:
+            self.stopping_early = self.best.update(self.stepper.posterior, row)
+        shown = [f"{name[4:]} {value:.4f}" for name, value in row.items() if name.startswith("val_")]
+        progress.note(f"epoch {self.epoch}/{self.epochs}  loss {row['total']:.4f}  " + "  ".join(shown))
+        self._save()
+
+    def _validated(self) -> dict[str, float]:
+        if self.validation is None:
+            return {}
+        predictive, targets = predict_source(
+            self.stepper.posterior, self.validation, samples=self.validation_samples, seed=self.seed
+        )
+        scores = evaluate(predictive.probs, targets)
+        return {f"val_{name}": getattr(scores, name) for name in ("accuracy", "ece", "nll", "brier")}
+
+    def _save(self) -> None:
+        if self.folder is not None:
+            self.folder.write(self.step, self._state())
+        self._saved_at = time.monotonic()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "posterior": dict(self.stepper.posterior.state_dict()),
+            "optimizer": self.stepper.optimizer.state_dict(),
+            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
+            "scaler": self.stepper.scaler.state_dict(),
+            "history": self.history.state(),
+            "best": None if self.best is None else self.best.state(),
+            "place": [self.epoch, self.batch, self.step, self.first_step],
+            "stopping_early": self.stopping_early,
+            "spent": self._spent,
+        }
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.stepper.posterior.load_state_dict(state["posterior"])
+        self.stepper.optimizer.load_state_dict(state["optimizer"])
+        self.stepper.scaler.load_state_dict(state["scaler"])
+        if self.scheduler is not None:
+            self.scheduler.load_state_dict(state["scheduler"])
+        if self.best is not None and state["best"] is not None:
+            self.best.load(state["best"])
+        self.history = History.from_state(state["history"])
+        self.epoch, self.batch, self.step, self.first_step = state["place"]
+        self.stopping_early, self._spent = state["stopping_early"], state["spent"]
+
+
+def chosen_device(device: str | torch.device | None) -> torch.device:
+    """The device asked for, or the fastest there is."""
+    if device is not None:
+        return torch.device(device)
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -1,0 +1,197 @@
+"""One step of Algorithm 1."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from calibayes.data.batches import Batch, rows
+from calibayes.errors import NonFiniteLossError
+from calibayes.objective import Objective
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.outputs import check_not_probabilities, logits_of
+from calibayes.posterior.statistics import StepStatistics
+from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
+from calibayes.randomness import generator_for
+from calibayes.training.data_terms import DataTerms, Place
+
+__all__ = ["Place", "StepSettings", "StepTerms", "Stepper"]
+
+_MOST_AT_ONCE = 16
+
+
+class StepTerms(NamedTuple):
+    """What one step logged: the loss, and mean cross-entropy, AECE and KL before their weights."""
+
+    total: float
+    cross_entropy: float
+    calibration: float
+    kl: float
+    examples: int
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """How a step is taken; see `calibayes.fit` for what each means."""
+
+    samples: int = 1
+    sample_chunk: int | Literal["auto"] = "auto"
+    micro_batch_size: int | None = None
+    clip_norm: float | None = None
+    precision: torch.dtype | None = None
+    seed: int = 0
+
+
+class Stepper:
+    """Takes optimiser steps on the posterior's parameters: the only place that changes weights."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        dataset_size: int,
+        settings: StepSettings,
+    ) -> None:
+        self.posterior, self.objective, self.optimizer = posterior, objective, optimizer
+        self.dataset_size, self.settings = dataset_size, settings
+        half = settings.precision == torch.float16
+        self.scaler = torch.amp.GradScaler(posterior.device.type, enabled=half)
+        self._samples = settings.samples if posterior.num_bayesian else 1
+        self._chunk = self._chosen_chunk()
+        self._checked = False
+
+    def step(self, batch: Batch, held_out: Batch | None, place: Place) -> StepTerms:
+        """One update of φ on a batch; the calibration term is taken on ``held_out`` where there is one."""
+        examples = len(batch[1])
+        weight = self.objective.calibration_weight(place.step, examples)
+        parts = self._split(batch)
+        calibration_parts = None if weight == 0 else parts if held_out is None else self._split(held_out)
+        statistics = StepStatistics(self.posterior)
+        scales = self.posterior.scales()
+        self.optimizer.zero_grad(set_to_none=True)
+        cross = calibration = torch.zeros((), device=self.posterior.device)
+        roots: list[Tensor] = []
+        gradients: list[Tensor | None] = []
+        for first in range(0, self._samples, self._chunk):
+            count = min(self._chunk, self._samples - first)
+            vectors = self._draw(first, count, scales, place)
+            leaves = [vector.detach().requires_grad_() for vector in vectors]
+            data = DataTerms(self, leaves, count, first, statistics, place)
+            share = count / self._samples
+            found = data.backward(parts, calibration_parts, share, share * weight)
+            cross, calibration = cross + share * found[0], calibration + share * found[1]
+            used = [(vector, leaf.grad) for vector, leaf in zip(vectors, leaves, strict=True) if leaf.grad is not None]
+            roots += [vector for vector, _ in used]
+            gradients += [gradient for _, gradient in used]
+            if first + count < self._samples:  # the chain rule to φ, now, so that only one chunk's samples are held
+                torch.autograd.backward(roots, gradients)
+                roots, gradients = [], []
+        kl = self.posterior.kl(scales)
+        kl_weight = self.objective.kl_weight(place.step, self.dataset_size)
+        if kl.requires_grad and kl_weight > 0:
+            roots.append(kl)
+            gradients.append(self.scaler.scale(torch.full_like(kl, kl_weight)))
+        terms = self._terms(cross, calibration, kl.detach(), weight, kl_weight, examples, place)
+        torch.autograd.backward(roots, gradients)
+        self._update(place)
+        statistics.keep()
+        return terms
+
+    def _draw(self, first: int, count: int, scales: Sequence[Tensor | None], place: Place) -> list[Tensor]:
+        """θ_r for r = first … first+count-1, each from its own seed; stacked where there are several."""
+        draws = []
+        for r in range(first, first + count):
+            generator = None
+            if self.posterior.num_bayesian:
+                generator = generator_for(self.posterior.device, self.settings.seed, "noise", place.epoch, place.batch, r)
+            draws.append(self.posterior.draw(generator, scales))
+        return draws[0] if count == 1 else [torch.stack(same) for same in zip(*draws, strict=True)]
+
+    def _terms(
+        self,
+        cross: Tensor,
+        calibration: Tensor,
+        kl: Tensor,
+        weight: float,
+        kl_weight: float,
+        examples: int,
+        place: Place,
+    ) -> StepTerms:
+        values = torch.stack([cross.float(), calibration.float(), kl.float()]).tolist()
+        for name, value in zip(("cross_entropy", "calibration", "kl"), values, strict=True):
+            if not math.isfinite(value):
+                raise NonFiniteLossError(
+                    f"The {name} term became {value} in epoch {place.epoch + 1}, step {place.step + 1}. The weights are "
+                    "those before this step. Try a smaller learning rate, `clip_norm`, or look for NaN in the inputs.",
+                    term=name,
+                    epoch=place.epoch + 1,
+                    step=place.step + 1,
+                )
+        total = values[0] + weight * values[1] + kl_weight * values[2]
+        return StepTerms(total, values[0], values[1], values[2], examples)
+
+    def _update(self, place: Place) -> None:
+        if self.settings.clip_norm is not None:
+            self.scaler.unscale_(self.optimizer)
+            norm = torch.nn.utils.clip_grad_norm_(self.posterior.parameters(), self.settings.clip_norm)
+            if not self.scaler.is_enabled() and not math.isfinite(float(norm)):
+                raise NonFiniteLossError(
+                    f"The gradient's norm became {float(norm)} in epoch {place.epoch + 1}, step {place.step + 1}. "
+                    "The weights are those before this step.",
+                    term="gradient",
+                    epoch=place.epoch + 1,
+                    step=place.step + 1,
+                )
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+    def _split(self, batch: Batch) -> list[Batch]:
+        inputs, targets = batch
+        size = self.settings.micro_batch_size or len(targets)
+        if size >= len(targets):
+            return [batch]
+        starts = range(0, len(targets), size)
+        return [(rows(inputs, slice(k, k + size)), targets[k : k + size]) for k in starts]
+
+    def _chosen_chunk(self) -> int:
+        if self.settings.sample_chunk != "auto":
+            return self.settings.sample_chunk
+        return min(self._samples, _MOST_AT_ONCE) if pays_to_vectorize(self.posterior) else 1
+
+    def logits(self, leaves: list[Tensor], count: int, part: Batch, buffers: dict[str, Tensor]) -> Tensor:
+        """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
+        inputs, targets = part
+        with self._autocast():
+            if count == 1:
+                logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
+            else:
+                logits = self._vectorized(leaves, count, part, buffers)
+        if not self._checked:
+            check_not_probabilities(logits)
+            self._checked = True
+        return logits
+
+    def _vectorized(self, leaves: list[Tensor], count: int, part: Batch, buffers: dict[str, Tensor]) -> Tensor:
+        inputs, targets = part
+        try:
+            return call_samples(self.posterior, leaves, inputs, len(targets), buffers)
+        except (RuntimeError, NotImplementedError) as error:
+            if self._chunk > 1 and self.settings.sample_chunk != "auto":
+                reason = str(error).strip().splitlines()[0]
+                warnings.warn(f"The samples run one after the other: they cannot be vectorised ({reason})", stacklevel=2)
+            self._chunk = 1  # from the next step on
+            each = [[leaf[k] for leaf in leaves] for k in range(count)]
+            return torch.stack([logits_of(self.posterior.call(one, inputs, buffers), len(targets)) for one in each])
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self.settings.precision is None:
+            return nullcontext()
+        return torch.autocast(self.posterior.device.type, dtype=self.settings.precision)

@@ -1,0 +1,67 @@
+"""Early stopping on a validation metric, which gives the best weights back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from torch import Tensor
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.posterior.base import Posterior
+
+__all__ = ["Best", "EarlyStopping"]
+
+Monitor = Literal["nll", "brier", "ece", "accuracy"]
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop when a validation metric has not improved for a while, and restore the best weights.
+
+    Args:
+        patience: how many epochs without improvement are borne.
+        monitor: the metric; NLL by default, since a proper score cannot be gamed by giving up accuracy as ECE can.
+    """
+
+    patience: int = 5
+    monitor: Monitor = "nll"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.patience, bool) or not isinstance(self.patience, int) or self.patience < 1:
+            raise InvalidArgumentError(f"Expected `patience` to be a positive integer, but got {self.patience!r}.")
+        if self.monitor not in get_args(Monitor):
+            raise InvalidArgumentError(f"Expected `monitor` to be one of {get_args(Monitor)}, but got {self.monitor!r}.")
+
+
+class Best:
+    """The best epoch so far and its weights."""
+
+    def __init__(self, rule: EarlyStopping) -> None:
+        self.rule = rule
+        self.value: float | None = None
+        self.epoch: int | None = None
+        self.weights: dict[str, Tensor] = {}
+
+    def update(self, posterior: Posterior, row: dict[str, float]) -> bool:
+        """Look at an epoch's metrics; returns whether it is time to stop."""
+        value = row[f"val_{self.rule.monitor}"]
+        epoch = int(row["epoch"])
+        if self.value is None or (value > self.value if self.rule.monitor == "accuracy" else value < self.value):
+            self.value, self.epoch = value, epoch
+            self.weights = {name: tensor.detach().clone() for name, tensor in posterior.state_dict().items()}
+        return self.epoch is not None and epoch - self.epoch >= self.rule.patience
+
+    def restore(self, posterior: Posterior) -> int | None:
+        """Give the posterior the best weights; returns their epoch."""
+        if self.weights:
+            posterior.load_state_dict(self.weights)
+        return self.epoch
+
+    def state(self) -> dict[str, Any]:
+        """Everything, for a checkpoint."""
+        return {"value": self.value, "epoch": self.epoch, "weights": self.weights}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """The inverse of `state`."""
+        self.value, self.epoch, self.weights = state["value"], state["epoch"], state["weights"]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.networks import TextCNN
+
+
+def trainable(net: torch.nn.Module) -> int:
+    return sum(weight.numel() for weight in net.parameters() if weight.requires_grad)
+
+
+def weights(dim: int, classes: int) -> int:
+    return (128 * dim * 5 + 128) + 2 * (128 * 128 * 5 + 128) + (128 * 128 + 128) + (128 * classes + classes)
+
+
+def test_given_vectors_are_copied_and_frozen() -> None:
+    vectors = torch.randn(50, 30)
+    net = TextCNN(vectors, classes=4)
+    assert trainable(net) == weights(30, 4)
+    assert not net.embedding.weight.requires_grad
+    assert torch.equal(net.embedding.weight, vectors)
+    vectors.zero_()
+    assert net.embedding.weight.abs().sum() > 0
+
+
+def test_given_sizes_are_drawn_and_trained() -> None:
+    net = TextCNN((50, 30))
+    assert trainable(net) == weights(30, 20) + 50 * 30
+    net(torch.zeros(1, 149, dtype=torch.long)).sum().backward()
+    assert net.embedding.weight.grad is not None
+
+
+def test_half_precision_vectors_are_widened() -> None:
+    net = TextCNN(torch.randn(50, 30).half())
+    assert net(torch.zeros(2, 160, dtype=torch.long)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("pooling", ["max", "average"])
+def test_computes_what_it_says(pooling: Any) -> None:
+    torch.manual_seed(0)
+    net = TextCNN(torch.randn(50, 8), classes=3, pooling=pooling).double()
+    tokens = torch.randint(50, (2, 300))
+    p = dict(net.named_parameters())
+    x = p["embedding.weight"][tokens].mT
+    x = F.max_pool1d(F.conv1d(x, p["features.0.weight"], p["features.0.bias"]).relu(), 5)
+    x = F.max_pool1d(F.conv1d(x, p["features.3.weight"], p["features.3.bias"]).relu(), 5)
+    x = F.conv1d(x, p["features.6.weight"], p["features.6.bias"]).relu()
+    assert x.shape[-1] == 7  # 300 → 296 → 59 → 55 → 11 → 7
+    x = x.max(-1).values if pooling == "max" else x.sum(-1) / x.shape[-1]
+    x = (x @ p["classifier.0.weight"].T + p["classifier.0.bias"]).relu()
+    x = x @ p["classifier.2.weight"].T + p["classifier.2.bias"]
+    assert torch.allclose(net(tokens), x, atol=1e-12)
+
+
+def test_the_two_poolings_differ() -> None:
+    torch.manual_seed(0)
+    first, second = TextCNN((50, 8), pooling="max"), TextCNN((50, 8), pooling="average")
+    second.load_state_dict(first.state_dict())
+    tokens = torch.randint(50, (2, 400))
+    assert not torch.allclose(first(tokens), second(tokens), atol=1e-4)
+    shortest = tokens[:, :149]  # one position is left: nothing to pool
+    assert torch.allclose(first(shortest), second(shortest), atol=1e-6)
+
+
+def test_the_shortest_text_is_149_words() -> None:
+    net = TextCNN((50, 8))
+    assert net(torch.zeros(1, 149, dtype=torch.long)).shape == (1, 20)
+    with pytest.raises(InvalidArgumentError, match=r"at least 149, .* but got \[1, 148\]. Pad"):
+        net(torch.zeros(1, 148, dtype=torch.long))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"embeddings": (50, 8), "pooling": "min"}, "'max' or 'average', but got 'min'"),
+        ({"embeddings": (50, 0)}, "`dim` .* but got 0"),
+        ({"embeddings": (50,)}, r"pair \(vocabulary, dim\), but got \(50,\)"),
+        ({"embeddings": 50}, "but got 50"),
+        ({"embeddings": torch.zeros(50)}, r"but got \[50\] of torch.float32"),
+        ({"embeddings": torch.zeros(5, 8).long()}, "of torch.int64"),
+        ({"embeddings": (50, 8), "classes": 1}, "`classes` .* but got 1"),
+    ],
+)
+def test_bad_settings_are_quoted(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        TextCNN(**arguments)
