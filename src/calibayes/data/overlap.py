@@ -16,7 +16,7 @@ def check_apart(first: Any, second: Any, first_name: str, second_name: str) -> N
     """Raise `DataOverlapError` if both are the same data, views of the same memory, or subsets with a common index."""
     if first is None or second is None:
         return
-    first, second = _unwrapped(first), _unwrapped(second)
+    first, second = (data.dataset if isinstance(data, DataLoader) else data for data in (first, second))
     message = (
         f"`{first_name}` and `{second_name}` share examples, so the second would no longer be an honest check of the first. "
         "Split them apart."
@@ -29,11 +29,6 @@ def check_apart(first: Any, second: Any, first_name: str, second_name: str) -> N
         raise DataOverlapError(message)
 
 
-def _unwrapped(data: Any) -> Any:
-    data = data.dataset if isinstance(data, DataLoader) else data
-    return data.tensors if isinstance(data, TensorDataset) else data
-
-
 def _memory_overlaps(first: Any, second: Any) -> bool:
     """Whether the inputs' memory does (labels may legitimately be one expanded constant)."""
     a, b = _first_tensor(first), _first_tensor(second)
@@ -44,6 +39,7 @@ def _memory_overlaps(first: Any, second: Any) -> bool:
 
 
 def _first_tensor(data: Any) -> Tensor | None:
+    data = data.tensors if isinstance(data, TensorDataset) else data
     while isinstance(data, tuple | list | dict) and data:
         data = next(iter(data.values())) if isinstance(data, dict) else data[0]
     return data if isinstance(data, Tensor) else None

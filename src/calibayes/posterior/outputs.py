@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calibayes.errors import NetworkOutputError
+from calibayes.errors import InvalidTargetsError, NetworkOutputError
 
-__all__ = ["check_not_probabilities", "logits_of"]
+__all__ = ["check_labels", "check_not_probabilities", "logits_of"]
 
 
 def logits_of(output: Any, examples: int) -> Tensor:
@@ -25,6 +25,16 @@ def logits_of(output: Any, examples: int) -> Tensor:
             f"{list(logits.shape)}. A binary classifier needs two outputs."
         )
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def check_labels(targets: Tensor, classes: int) -> None:
+    """Raise `InvalidTargetsError` for a label that the network has no output for (PyTorch ignores -100 and crashes a GPU)."""
+    lowest, highest = targets.aminmax()
+    if int(lowest) < 0 or int(highest) >= classes:
+        wrong = int(lowest) if int(lowest) < 0 else int(highest)
+        raise InvalidTargetsError(
+            f"Labels must lie in 0 … {classes - 1} for a network with {classes} outputs, but one is {wrong}."
+        )
 
 
 def check_not_probabilities(logits: Tensor) -> None:

@@ -143,8 +143,8 @@ def _optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.O
     made = factory(posterior.parameter_groups())
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(
-            f"Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, but it returned {type(made).__name__}. "
-            "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
+            "Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, "
+            f"but it returned {type(made).__name__}. Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
         )
     if isinstance(made, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")

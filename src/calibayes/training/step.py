@@ -16,7 +16,7 @@ from calibayes.data.batches import Batch, rows
 from calibayes.errors import NonFiniteLossError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
-from calibayes.posterior.outputs import check_not_probabilities, logits_of
+from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for
@@ -65,7 +65,7 @@ class Stepper:
         half = settings.precision == torch.float16
         self.scaler = torch.amp.GradScaler(posterior.device.type, enabled=half)
         self._samples = settings.samples if posterior.num_bayesian else 1
-        self._chunk = self._chosen_chunk()
+        self._chunk: int | None = None
         self._checked = False
 
     def step(self, batch: Batch, held_out: Batch | None, place: Place) -> StepTerms:
@@ -80,6 +80,8 @@ class Stepper:
         cross = calibration = torch.zeros((), device=self.posterior.device)
         roots: list[Tensor] = []
         gradients: list[Tensor | None] = []
+        if self._chunk is None:
+            self._chunk = self._chosen_chunk(parts[0])
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
             vectors = self._draw(first, count, scales, place)
@@ -125,7 +127,7 @@ class Stepper:
         examples: int,
         place: Place,
     ) -> StepTerms:
-        values = torch.stack([cross.float(), calibration.float(), kl.float()]).tolist()
+        values = torch.stack([cross, calibration.to(cross.dtype), kl.to(cross.dtype)]).tolist()
         for name, value in zip(("cross_entropy", "calibration", "kl"), values, strict=True):
             if not math.isfinite(value):
                 raise NonFiniteLossError(
@@ -161,11 +163,6 @@ class Stepper:
         starts = range(0, len(targets), size)
         return [(rows(inputs, slice(k, k + size)), targets[k : k + size]) for k in starts]
 
-    def _chosen_chunk(self) -> int:
-        if self.settings.sample_chunk != "auto":
-            return self.settings.sample_chunk
-        return min(self._samples, _MOST_AT_ONCE) if pays_to_vectorize(self.posterior) else 1
-
     def logits(self, leaves: list[Tensor], count: int, part: Batch, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
         inputs, targets = part
@@ -173,23 +170,32 @@ class Stepper:
             if count == 1:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
-                logits = self._vectorized(leaves, count, part, buffers)
+                logits = call_samples(self.posterior, leaves, inputs, len(targets), buffers)
+        check_labels(targets, logits.shape[-1])
         if not self._checked:
             check_not_probabilities(logits)
             self._checked = True
         return logits
 
-    def _vectorized(self, leaves: list[Tensor], count: int, part: Batch, buffers: dict[str, Tensor]) -> Tensor:
-        inputs, targets = part
+    def _chosen_chunk(self, part: Batch) -> int:
+        """How many samples run at once; a network that vmap cannot handle is found out by a trial run without gradients."""
+        wanted = self.settings.sample_chunk
+        if wanted == "auto":
+            wanted = _MOST_AT_ONCE if pays_to_vectorize(self.posterior) else 1
+        chunk = min(wanted, self._samples)
+        if chunk == 1:
+            return 1
+        vectors = [vector.detach().expand(2, -1) for vector in self.posterior.mean_vectors()]
+        buffers = StepStatistics(self.posterior).fresh()
         try:
-            return call_samples(self.posterior, leaves, inputs, len(targets), buffers)
+            with torch.no_grad(), self._autocast():
+                call_samples(self.posterior, vectors, part[0], len(part[1]), buffers)
         except (RuntimeError, NotImplementedError) as error:
-            if self._chunk > 1 and self.settings.sample_chunk != "auto":
+            if self.settings.sample_chunk != "auto":
                 reason = str(error).strip().splitlines()[0]
-                warnings.warn(f"The samples run one after the other: they cannot be vectorised ({reason})", stacklevel=2)
-            self._chunk = 1  # from the next step on
-            each = [[leaf[k] for leaf in leaves] for k in range(count)]
-            return torch.stack([logits_of(self.posterior.call(one, inputs, buffers), len(targets)) for one in each])
+                warnings.warn(f"The samples run one after the other, since vmap refuses this network: {reason}", stacklevel=2)
+            return 1
+        return chunk
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision is None:

@@ -1,0 +1,152 @@
+"""Killed at any moment and started again, training ends with the same bits."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import calibayes as cb
+from calibayes.errors import CheckpointError
+from calibayes.posterior import Posterior
+
+# Everything that has a state: batch norm, dropout, momentum, a scheduler with integer keys, early stopping, held-out data,
+# a loader that shuffles and augments.
+SCRIPT = """
+    import sys, torch, calibayes as cb
+    from torch import nn
+    from torch.utils.data import DataLoader, Dataset
+    torch.set_num_threads(1)
+    folder, out, kind, data = sys.argv[1:]
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(120, 6, generator=generator), torch.arange(120) % 3
+
+    class Augmented(Dataset):
+        def __len__(self): return 96
+        def __getitem__(self, i): return x[i] + 0.1 * torch.randn(6), y[i]
+
+    torch.manual_seed(4)
+    net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
+    posterior = cb.MeanField(net) if kind == "mean-field" else cb.Point(net)
+    train = DataLoader(Augmented(), batch_size=16, shuffle=True) if data == "loader" else (x[:96], y[:96])
+    history = cb.fit(
+        posterior, train, cb.Objective(lam=cb.schedules.Linear(end=10.0, steps=20)),
+        optimizer=lambda p: torch.optim.Adam(p, lr=0.01), epochs=12, batch_size=16, samples=2,
+        scheduler=lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [3, 6]),
+        validation=(x[108:], y[108:]), calibration_data=(x[96:108], y[96:108]), early_stopping=50,
+        checkpoint=None if folder == "-" else folder, checkpoint_seconds=0.0, seed=3,
+    )
+    cb.save(posterior, out)
+    print(repr((history.epochs, history.steps, history.stopped, history.best_epoch)))
+"""
+
+
+def start(script: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, str(script), *arguments], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(("kind", "data"), [("mean-field", "tensors"), ("point", "loader")])
+def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path, kind: str, data: str) -> None:
+    script, folder = tmp_path / "train.py", tmp_path / "checkpoints"
+    script.write_text(textwrap.dedent(SCRIPT))
+    whole = start(script, "-", str(tmp_path / "whole.safetensors"), kind, data)
+    expected, _ = whole.communicate(timeout=120)
+    assert whole.returncode == 0
+
+    interrupted = str(tmp_path / "interrupted.safetensors")
+    kills = 0
+    for reached in (5, 23, 41):  # steps: within the first epoch, at about its end, and later
+        process = start(script, str(folder), interrupted, kind, data)
+        while process.poll() is None:
+            newest = max((int(p.stem.split("-")[1]) for p in folder.glob("step-*")), default=0)
+            if newest >= reached:
+                process.send_signal(signal.SIGKILL)
+                break
+            time.sleep(0.002)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills == 3
+    last = start(script, str(folder), interrupted, kind, data)
+    found, _ = last.communicate(timeout=120)
+    assert last.returncode == 0
+    assert found == expected
+    assert Path(interrupted).read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+    assert len(list(folder.iterdir())) <= 3  # two checkpoints, and at most one file torn by the kill
+
+
+def train(folder: Path | None, **settings: Any) -> tuple[Posterior, cb.History]:
+    torch.manual_seed(0)
+    x = torch.randn(64, 4)
+    posterior = cb.MeanField(nn.Linear(4, 3))
+    arguments: dict[str, Any] = {"epochs": 3, "batch_size": 16, "checkpoint": folder, **settings}
+    objective = arguments.pop("objective", cb.Objective())
+    return posterior, cb.fit(posterior, (x, torch.arange(64) % 3), objective, **arguments)
+
+
+def flat(posterior: Posterior) -> Tensor:
+    return torch.cat([p.detach() for p in posterior.parameters()])
+
+
+def test_a_finished_run_is_not_trained_again_and_can_be_prolonged(tmp_path: Path) -> None:
+    posterior, history = train(tmp_path)
+    again, same = train(tmp_path)
+    assert torch.equal(flat(posterior), flat(again))
+    assert history == same
+    longer, _ = train(tmp_path, epochs=5)
+    assert torch.equal(flat(longer), flat(train(None, epochs=5)[0]))
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied"])
+def test_a_torn_file_is_passed_over_for_the_previous_one(tmp_path: Path, damage: str) -> None:
+    expected = flat(train(None)[0])
+    train(tmp_path, epochs=2)
+    newest = max(tmp_path.glob("step-*"))
+    content = bytearray(newest.read_bytes())
+    if damage == "truncated":
+        content = content[: len(content) // 2]
+    elif damage == "emptied":
+        content = bytearray()
+    else:
+        content[-5] ^= 0xFF
+    newest.write_bytes(content)
+    assert torch.equal(flat(train(tmp_path)[0]), expected)
+
+
+def test_nothing_whole_left_is_a_named_error(tmp_path: Path) -> None:
+    train(tmp_path, epochs=2)
+    for path in tmp_path.glob("step-*"):
+        path.write_bytes(b"not a checkpoint")
+    with pytest.raises(CheckpointError, match=r"No whole checkpoint is left.*step-000000008.*Delete the folder"):
+        train(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"seed": 1}, "`settings` was .*'seed': 0.*'seed': 1"),
+        ({"batch_size": 32}, "`batches` was 4 and is now 2"),
+        ({"objective": cb.Objective(lam=1.0)}, "`objective` was"),
+        ({"optimizer": torch.optim.SGD}, "`optimizer` was 'Adam' and is now 'SGD'"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+    train(tmp_path, epochs=1)
+    with pytest.raises(CheckpointError, match=message):
+        train(tmp_path, **settings)
+
+
+def test_a_state_that_needs_pickle_is_a_named_error(tmp_path: Path) -> None:
+    class Odd(torch.optim.SGD):
+        def state_dict(self) -> dict[str, Any]:
+            return {**super().state_dict(), "odd": object()}
+
+    with pytest.raises(CheckpointError, match=r"state\.optimizer\.odd is a object"):
+        train(tmp_path, optimizer=Odd)
