@@ -27,7 +27,12 @@ def generator_for(device: torch.device, seed: int, *place: int | str) -> torch.G
 def seed_globally(seed: int, *place: int | str, everything: bool = False) -> None:
     """Seed PyTorch's global generators (dropout, samplers); with ``everything`` NumPy's and Python's too (augmentation)."""
     derived = derived_seed(seed, *place)
-    torch.manual_seed(derived)
+    # Not torch.manual_seed: without a GPU in use it records a traceback for later, a millisecond at every call.
+    torch.default_generator.manual_seed(derived)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(derived)
+    if torch.backends.mps.is_available():
+        torch.mps.manual_seed(derived)
     if everything:
         np.random.seed(derived % 2**32)
         random.seed(derived)

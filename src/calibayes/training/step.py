@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -78,44 +77,30 @@ class Stepper:
         scales = self.posterior.scales()
         self.optimizer.zero_grad(set_to_none=True)
         cross = calibration = torch.zeros((), device=self.posterior.device)
-        roots: list[Tensor] = []
-        gradients: list[Tensor | None] = []
         if self._chunk is None:
             self._chunk = self._chosen_chunk(parts[0])
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
-            vectors = self._draw(first, count, scales, place)
-            leaves = [vector.detach().requires_grad_() for vector in vectors]
+            leaves, shifts = self.posterior.leaves(self._generators(first, count, place), scales)
             data = DataTerms(self, leaves, count, first, statistics, place)
             share = count / self._samples
             found = data.backward(parts, calibration_parts, share, share * weight)
             cross, calibration = cross + share * found[0], calibration + share * found[1]
-            used = [(vector, leaf.grad) for vector, leaf in zip(vectors, leaves, strict=True) if leaf.grad is not None]
-            roots += [vector for vector, _ in used]
-            gradients += [gradient for _, gradient in used]
-            if first + count < self._samples:  # the chain rule to φ, now, so that only one chunk's samples are held
-                torch.autograd.backward(roots, gradients)
-                roots, gradients = [], []
-        kl = self.posterior.kl(scales)
-        kl_weight = self.objective.kl_weight(place.step, self.dataset_size)
-        if kl.requires_grad and kl_weight > 0:
-            roots.append(kl)
-            gradients.append(self.scaler.scale(torch.full_like(kl, kl_weight)))
-        terms = self._terms(cross, calibration, kl.detach(), weight, kl_weight, examples, place)
-        torch.autograd.backward(roots, gradients)
+            self.posterior.pull_back(leaves, shifts)
+        with torch.no_grad():
+            kl = self.posterior.kl(scales)
+        kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self.posterior.num_bayesian else 0.0
+        terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
+        if kl_weight > 0:
+            self.posterior.pull_back_kl(scales, kl_weight * self.scaler.get_scale())
         self._update(place)
         statistics.keep()
         return terms
 
-    def _draw(self, first: int, count: int, scales: Sequence[Tensor | None], place: Place) -> list[Tensor]:
-        """θ_r for r = first … first+count-1, each from its own seed; stacked where there are several."""
-        draws = []
-        for r in range(first, first + count):
-            generator = None
-            if self.posterior.num_bayesian:
-                generator = generator_for(self.posterior.device, self.settings.seed, "noise", place.epoch, place.batch, r)
-            draws.append(self.posterior.draw(generator, scales))
-        return draws[0] if count == 1 else [torch.stack(same) for same in zip(*draws, strict=True)]
+    def _generators(self, first: int, count: int, place: Place) -> list[torch.Generator]:
+        """One for each θ_r, r = first … first+count-1, seeded by the place: samples do not depend on how they are grouped."""
+        device, seed = self.posterior.device, self.settings.seed
+        return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in range(first, first + count)]
 
     def _terms(
         self,

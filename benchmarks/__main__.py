@@ -1,0 +1,87 @@
+"""Measure everything, print the table, and write it down with the machine and the versions."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+
+import torch
+
+import calibayes
+from benchmarks import prediction, quadratic_form, training_step
+from benchmarks.timing import Timing
+
+_RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
+_MLP = next(iter(training_step.NETWORKS))
+
+
+def main() -> None:
+    torch.set_num_threads(2)
+    lines: list[str] = []
+    record: dict[str, object] = {"command": "make bench", "machine": _machine()}
+
+    def tell(line: str = "") -> None:
+        print(line, flush=True)
+        lines.append(line)
+
+    tell("calibayes benchmark: median ratios of interleaved repeats in one run")
+    tell(", ".join(f"{key} {value}" for key, value in _machine().items()))
+    tell("\n(a) training step, batch 128, Adam; ratio to the plain PyTorch step of the same network")
+    for name in training_step.NETWORKS:
+        timings = training_step.measure(name)
+        record[f"step: {name}"] = _table(timings)
+        tell(f"  {name}")
+        for label, timing in timings.items():
+            tell(f"    {label:<24} {timing.seconds * 1e3:9.3f} ms  {timing.ratio:6.2f}x{_goal(name, label)}")
+        for label, value in training_step.pairs(timings):
+            tell(f"    {label:<44} {value:6.1%}" if "share" in label else f"    {label:<44} {value:6.2f}x")
+    tell("\n(b) quadratic form, forward and backward; ratio to torch.sort of r")
+    for n in quadratic_form.SIZES:
+        timings = quadratic_form.measure(n)
+        record[f"quadratic form: n={n}"] = _table(timings)
+        goal = "  (goal 3)" if n == 1_000_000 else ""
+        tell(f"  n = {n:,}")
+        for label, timing in timings.items():
+            shown = goal if label == "quadratic form" else ""
+            tell(f"    {label:<24} {timing.seconds * 1e3:9.3f} ms  {timing.ratio:6.2f}x{shown}")
+    memory = quadratic_form.bytes_per_example()
+    record["quadratic form: bytes per example at n=1000000"] = memory
+    tell(f"    peak memory at n = 1,000,000: {memory:.0f} bytes an example  (goal 200)")
+    tell("\n(c) predict with S = 20; ratio to 20 plain forward passes")
+    for name in training_step.NETWORKS:
+        timings = prediction.measure(name)
+        record[f"predict: {name}"] = _table(timings)
+        tell(f"    {name:<32} {timings['predict'].seconds * 1e3:9.1f} ms  {timings['predict'].ratio:6.2f}x  (goal 1.05)")
+    _RESULTS.mkdir(parents=True, exist_ok=True)
+    (_RESULTS / "core.txt").write_text("\n".join(lines) + "\n")
+    (_RESULTS / "core.json").write_text(json.dumps(record, indent=1) + "\n")
+    print(f"\nWritten to {_RESULTS}")
+
+
+def _goal(name: str, label: str) -> str:
+    if label == "MeanField R=1":
+        return f"  (goal {1.6 if name == _MLP else 1.1})"
+    return ""
+
+
+def _table(timings: dict[str, Timing]) -> dict[str, dict[str, float]]:
+    return {label: {"seconds": timing.seconds, "ratio": timing.ratio} for label, timing in timings.items()}
+
+
+def _machine() -> dict[str, str]:
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        cpu = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line), cpu)
+    return {
+        "cpu": cpu,
+        "threads": str(torch.get_num_threads()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "calibayes": calibayes.__version__,
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""(c) Ensemble prediction with S samples, over S plain forward passes of the same network."""
+
+from __future__ import annotations
+
+import torch
+
+import calibayes as cb
+from benchmarks.timing import Timing, interleaved
+from benchmarks.training_step import NETWORKS
+
+__all__ = ["measure"]
+
+SAMPLES = 20
+_EXAMPLES = {"MLP 64-256-256-10": 4096, "20 Newsgroups CNN (256 tokens)": 256, "ResNet-20 (32×32)": 256}
+_BATCH = 256
+
+
+def measure(name: str) -> dict[str, Timing]:
+    """S = 20 for each network."""
+    torch.manual_seed(0)
+    net, x, _ = NETWORKS[name][0]()
+    net.eval()
+    x = x.repeat(_EXAMPLES[name] // len(x), *[1] * (x.dim() - 1))
+    posterior = cb.MeanField(net)
+
+    def plain() -> None:
+        with torch.inference_mode():
+            for _ in range(SAMPLES):
+                for batch in x.split(_BATCH):
+                    net(batch)
+
+    runs = {"plain forward passes": plain, "predict": lambda: cb.predict(posterior, x, samples=SAMPLES, batch_size=_BATCH)}
+    return interleaved(runs, baseline="plain forward passes", repeats=9)

@@ -1,0 +1,109 @@
+"""Data of every kind as batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+from calibayes.data.batches import as_source
+from calibayes.errors import DataError
+
+X, Y = torch.arange(20.0).view(10, 2), torch.arange(10) % 3
+
+
+def sources() -> dict[str, Any]:
+    return {
+        "tensors": as_source((X, Y), 4, "train"),
+        "dataset": as_source(TensorDataset(X, Y), 4, "train"),
+        "loader": as_source(DataLoader(TensorDataset(X, Y), batch_size=4, shuffle=True), 99, "train"),
+    }
+
+
+@pytest.mark.parametrize("kind", sources())
+def test_an_epoch_has_every_example_once_with_its_label(kind: str) -> None:
+    source = sources()[kind]
+    batches = list(source.epoch(seed=0, epoch=0))
+    assert [len(y) for _, y in batches] == [4, 4, 2]
+    assert source.steps() == 3
+    assert source.size == 10
+    seen = torch.cat([x for x, _ in batches])
+    assert torch.equal(seen[:, 0].sort().values, X[:, 0])
+    for x, y in batches:
+        assert torch.equal(y, Y[(x[:, 0] / 2).long()])
+
+
+@pytest.mark.parametrize("kind", sources())
+def test_the_order_depends_on_seed_and_epoch_alone_and_can_be_entered_anywhere(kind: str) -> None:
+    def order(seed: int, epoch: int, skip: int = 0) -> list[float]:
+        torch.rand(3)  # whatever else draws from the global generator
+        return [float(v) for x, _ in sources()[kind].epoch(seed, epoch, skip) for v in x[:, 0]]
+
+    first = order(1, 2)
+    assert order(1, 2) == first
+    assert order(1, 2, skip=1) == first[4:]
+    assert order(1, 3) != first
+    assert order(2, 2) != first
+
+
+@pytest.mark.parametrize("kind", sources())
+def test_drawn_examples_repeat_only_where_there_are_not_enough(kind: str) -> None:
+    source = sources()[kind]
+    x, y = source.draw(6, 0, "held-out", 1)
+    assert len(set(x[:, 0].tolist())) == 6
+    assert torch.equal(y, Y[(x[:, 0] / 2).long()])
+    assert len(source.draw(25, 0, "held-out", 1)[1]) == 25
+    assert torch.equal(source.draw(6, 0, "held-out", 1)[0], x)
+    assert not torch.equal(source.draw(6, 0, "held-out", 2)[0], x)
+
+
+def test_inputs_keep_their_structure() -> None:
+    (batch, targets), *_ = as_source(({"a": X, "b": Y}, Y), 4, "train").ordered()
+    assert torch.equal(batch["a"], X[:4])
+    assert torch.equal(batch["b"], targets)
+    (pair, _), *_ = as_source(((X, X + 1), Y), 4, "train").ordered()
+    assert torch.equal(pair[1], X[:4] + 1)
+
+
+class Articles(Dataset[dict[str, Tensor]]):
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return {"input_ids": X[index], "labels": Y[index]}
+
+
+def test_a_dict_with_labels_is_inputs_and_targets() -> None:
+    inputs, targets = next(as_source(DataLoader(Articles(), batch_size=5), 1, "train").ordered())
+    assert list(inputs) == ["input_ids"]
+    assert torch.equal(targets, Y[:5])
+
+
+class Endless(IterableDataset[Tensor]):
+    def __iter__(self) -> Any:
+        while True:
+            yield X[0], Y[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ((X, Y, Y), "a tuple of"),
+        (None, "a NoneType"),
+        (DataLoader(Endless()), "has no length"),
+        ((X, Y[:3]), r"10 inputs.*shape \[3\]"),
+        (((X, X[:3]), Y), r"\[10, 2\], \[3, 2\]"),
+        (("ab", Y), "must be tensors"),
+    ],
+)
+def test_other_data_gets_a_named_error(data: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        as_source(data, 4, "train")
+
+
+def test_a_loader_of_inputs_alone_is_named() -> None:
+    with pytest.raises(DataError, match=r"every batch of `train` to be \(inputs, targets\)"):
+        next(as_source(DataLoader(TensorDataset(X)), 4, "train").ordered())
