@@ -47,6 +47,7 @@ def test_what_is_saved_is_loaded_to_the_bit(tmp_path: Path, name: str) -> None:
     dtype = torch.float64 if name == "float64" else torch.float32
     x, y = torch.randn(64, 5, dtype=dtype), torch.arange(64) % 3
     cb.fit(posterior, (x, y), cb.Objective(), epochs=2)
+    assert not posterior.training
     path = tmp_path / "model.safetensors"
     cb.save(posterior, path)
     net = Net().to(dtype)
@@ -57,7 +58,7 @@ def test_what_is_saved_is_loaded_to_the_bit(tmp_path: Path, name: str) -> None:
     for key, value in posterior.state_dict().items():
         assert torch.equal(loaded.state_dict()[key], value)
     torch.testing.assert_close(loaded.kl(), posterior.kl(), rtol=0, atol=0)
-    loaded.eval()
+    assert not loaded.training
     assert torch.equal(cb.predict(loaded, x).probs, cb.predict(posterior, x).probs)
 
 

@@ -56,7 +56,7 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
     saved = tree["architecture"]
     posterior = _rebuilt(saved, net, str(path))
     posterior.load_state_dict(tree["state"])
-    return posterior
+    return posterior.train(saved["training"])
 
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
@@ -151,7 +151,7 @@ class CheckpointFolder:
         return None
 
     def _check(self, saved: Mapping[str, Any], path: Path) -> None:
-        for key in {*saved, *self.fingerprint}:
+        for key in dict.fromkeys([*saved, *self.fingerprint]):
             if saved.get(key) != self.fingerprint.get(key):
                 raise CheckpointError(
                     f"{path} belongs to another run: `{key}` was {saved.get(key)!r} and is now {self.fingerprint.get(key)!r}. "

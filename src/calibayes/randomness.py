@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ __all__ = ["derived_seed", "generator_for", "preserved_global_state", "seed_glob
 
 def derived_seed(seed: int, *place: int | str) -> int:
     """A seed in ``0 … 2**63 - 1`` that depends on ``seed`` and every part of ``place``, and on nothing else."""
-    digest = hashlib.blake2b(repr((seed, *place)).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(repr((operator.index(seed), *place)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 

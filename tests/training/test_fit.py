@@ -97,6 +97,21 @@ def test_the_callers_generators_are_left_alone() -> None:
     assert (np.random.rand(), random.random()) == expected[1:]
 
 
+def test_held_out_examples_that_are_augmented_depend_on_the_seed_alone() -> None:
+    class Augmented(Rows):
+        def __getitem__(self, index: int) -> tuple[Tensor, int]:
+            x, y = super().__getitem__(index)
+            return x + torch.randn(5) + float(np.random.rand()) + random.random(), y
+
+    runs = []
+    for _ in range(2):
+        torch.rand(3)
+        np.random.rand()
+        random.random()
+        runs.append(trained(data(), calibration_data=Augmented(*data(40, seed=8)))[0])
+    assert torch.equal(*runs)
+
+
 def test_early_stopping_gives_the_best_weights_back() -> None:
     posterior = cb.Point(net())
     x, y = data(40)
@@ -174,12 +189,14 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
     for calibration, validation in [
         ((x, y), (x, y)),
         ((x[:50], y[:50]), (x[40:], y[40:])),
+        ((x[:50].numpy(), y[:50].numpy()), (x[40:], y[40:])),
         (whole, DataLoader(whole)),
         (Subset(whole, [0, 1, 2]), Subset(whole, [2, 3])),
         (Subset(whole, [0, 1]), (whole)),
     ]:
         with pytest.raises(DataOverlapError, match="`calibration_data` and `validation` share examples"):
             trained((x, y), calibration_data=calibration, validation=validation)
+    trained((x, y), calibration_data=(x[::2], y[::2]), validation=(x[1::2], y[1::2]), epochs=1)
     trained((x, y), calibration_data=(x[:50], y[:50]), validation=(x[50:], y[50:]), epochs=1)
     trained((x, y), calibration_data=Subset(whole, [0, 1, 2]), validation=Subset(whole, [3, 4]), epochs=1)
 
@@ -193,6 +210,11 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
         ({"sample_chunk": "all"}, InvalidArgumentError, "`sample_chunk`.*'all'"),
         ({"precision": "fp8"}, InvalidArgumentError, "'fp8'"),
         ({"scheduler_interval": "day"}, InvalidArgumentError, "'day'"),
+        (
+            {"scheduler": torch.optim.lr_scheduler.ReduceLROnPlateau, "scheduler_interval": "step"},
+            InvalidArgumentError,
+            "ReduceLROnPlateau",
+        ),
         ({"early_stopping": 3}, InvalidArgumentError, "needs `validation`"),
         ({"optimizer": lambda p: "adam"}, OptimizerError, "returned str"),
         ({"optimizer": lambda p: torch.optim.Adam(p[:1])}, OptimizerError, "leaves out 'groups.0.rho'"),

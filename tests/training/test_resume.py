@@ -84,8 +84,8 @@ def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path, kin
 
 def train(folder: Path | None, **settings: Any) -> tuple[Posterior, cb.History]:
     torch.manual_seed(0)
-    x = torch.randn(64, 4)
-    posterior = cb.MeanField(nn.Linear(4, 3))
+    x = torch.randn(64, 4) + settings.pop("shift", 0.0)
+    posterior = cb.MeanField(nn.Linear(4, 3), prior_std=settings.pop("prior_std", 0.05))
     arguments: dict[str, Any] = {"epochs": 3, "batch_size": 16, "checkpoint": folder, **settings}
     objective = arguments.pop("objective", cb.Objective())
     return posterior, cb.fit(posterior, (x, torch.arange(64) % 3), objective, **arguments)
@@ -133,8 +133,16 @@ def test_nothing_whole_left_is_a_named_error(tmp_path: Path) -> None:
     [
         ({"seed": 1}, "`settings` was .*'seed': 0.*'seed': 1"),
         ({"batch_size": 32}, "`batches` was 4 and is now 2"),
-        ({"objective": cb.Objective(lam=1.0)}, "`objective` was"),
-        ({"optimizer": torch.optim.SGD}, "`optimizer` was 'Adam' and is now 'SGD'"),
+        ({"batch_size": 17}, "`batch_size` was 16 and is now 17"),
+        ({"objective": cb.Objective(lam=1.0)}, r"`lam` was \[10.0\] and is now \[1.0\]"),
+        ({"objective": cb.Objective(lam=lambda step: 2.0 * step)}, r"`lam` was \[10.0\] and is now \[0.0, 2.0, 4.0,"),
+        ({"objective": cb.Objective(calibration=cb.MMCE())}, "`calibration` was .WMMCE.* and is now .MMCE"),
+        ({"optimizer": torch.optim.SGD}, r"`optimizer` was \['Adam'.* and is now \['SGD'"),
+        ({"optimizer": lambda p: torch.optim.Adam(p, lr=0.1)}, "`optimizer` was .*'lr': 0.1"),
+        ({"early_stopping": 2, "validation": (torch.randn(8, 4), torch.arange(8) % 3)}, "`early_stopping` was None"),
+        ({"scheduler": lambda o: torch.optim.lr_scheduler.StepLR(o, 1)}, "`scheduler` was None and is now 'StepLR'"),
+        ({"prior_std": 0.1}, "`prior_std` was 0.05 and is now 0.1"),
+        ({"shift": 1.0}, "`data` was"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:

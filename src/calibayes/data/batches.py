@@ -79,7 +79,7 @@ class TensorSource:
     def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
         order = _permutation(self.size, seed, "shuffle", epoch)
         for start in range(skip * self.batch_size, self.size, self.batch_size):
-            yield self._take(order[start : start + self.batch_size])
+            yield self.take(order[start : start + self.batch_size])
 
     def ordered(self) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
@@ -87,9 +87,9 @@ class TensorSource:
             yield rows(self.inputs, slice(start, stop)), self.targets[start:stop].long()
 
     def draw(self, count: int, seed: int, *place: int | str) -> Batch:
-        return self._take(_choice(self.size, count, seed, *place))
+        return self.take(_choice(self.size, count, seed, *place))
 
-    def _take(self, index: Tensor) -> Batch:
+    def take(self, index: Tensor) -> Batch:
         return rows(self.inputs, index), self.targets[index.to(self.targets.device)].long()
 
 
@@ -107,16 +107,17 @@ class DatasetSource:
         order = _permutation(self.size, seed, "shuffle", epoch)
         for step in range(skip, self.steps()):
             seed_globally(seed, "data", epoch, step, everything=True)
-            yield self._take(order[step * self.batch_size : (step + 1) * self.batch_size])
+            yield self.take(order[step * self.batch_size : (step + 1) * self.batch_size])
 
     def ordered(self) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
-            yield self._take(torch.arange(start, min(start + self.batch_size, self.size)))
+            yield self.take(torch.arange(start, min(start + self.batch_size, self.size)))
 
     def draw(self, count: int, seed: int, *place: int | str) -> Batch:
-        return self._take(_choice(self.size, count, seed, *place))
+        seed_globally(seed, "draw", *place, everything=True)
+        return self.take(_choice(self.size, count, seed, *place))
 
-    def _take(self, index: Tensor) -> Batch:
+    def take(self, index: Tensor) -> Batch:
         return _as_batch(self.collate([self.dataset[i] for i in index.tolist()]), self.name)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
@@ -30,21 +32,20 @@ def check_apart(first: Any, second: Any, first_name: str, second_name: str) -> N
 
 
 def _memory_overlaps(first: Any, second: Any) -> bool:
-    """Whether the inputs' memory does (labels may legitimately be one expanded constant)."""
+    """Whether a row of the inputs lies where one of the other's does (labels may rightly be one expanded constant)."""
     a, b = _first_tensor(first), _first_tensor(second)
-    if a is None or b is None or not a.numel() or not b.numel():
+    if a is None or b is None or not a.numel() or not b.numel() or a.device != b.device:
         return False
-    (start_a, stop_a), (start_b, stop_b) = _span(a), _span(b)
-    return a.device == b.device and start_a < stop_b and start_b < stop_a
+    return bool(torch.isin(_row_addresses(a), _row_addresses(b)).any())
 
 
 def _first_tensor(data: Any) -> Tensor | None:
     data = data.tensors if isinstance(data, TensorDataset) else data
     while isinstance(data, tuple | list | dict) and data:
         data = next(iter(data.values())) if isinstance(data, dict) else data[0]
+    data = torch.from_numpy(data) if isinstance(data, np.ndarray) else data
     return data if isinstance(data, Tensor) else None
 
 
-def _span(tensor: Tensor) -> tuple[int, int]:
-    extent = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
-    return tensor.data_ptr(), tensor.data_ptr() + extent * tensor.element_size()
+def _row_addresses(tensor: Tensor) -> Tensor:
+    return tensor.data_ptr() + torch.arange(len(tensor)) * tensor.stride(0) * tensor.element_size()

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.data.batches import Source, TensorSource, as_source
+from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
 from calibayes.errors import InvalidArgumentError, OptimizerError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.groups import GaussianGroup
 from calibayes.randomness import preserved_global_state
+from calibayes.training.fingerprint import fingerprint
 from calibayes.training.history import History
 from calibayes.training.run import Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
@@ -116,15 +117,21 @@ def fit(
         precision=None if precision is None else _PRECISIONS[precision],
         seed=seed,
     )
+    rule = EarlyStopping(patience=early_stopping) if isinstance(early_stopping, int) else early_stopping
+    planned = None if scheduler is None else scheduler(made)
+    if isinstance(planned, ReduceLROnPlateau) and scheduler_interval == "step":
+        raise InvalidArgumentError("ReduceLROnPlateau looks at a metric of the epoch. Use `scheduler_interval='epoch'`.")
     folder = None
     if checkpoint is not None:
-        folder = CheckpointFolder(checkpoint, _fingerprint(posterior, source, objective, made, settings))
-    rule = EarlyStopping(patience=early_stopping) if isinstance(early_stopping, int) else early_stopping
+        parts = {"batch_size": batch_size, "early_stopping": rule, "calibration_data": calibration_data is not None}
+        schedule = None if planned is None else type(planned).__name__
+        described = fingerprint(posterior, source, objective, made, settings, scheduler=schedule, **parts)
+        folder = CheckpointFolder(checkpoint, described)
     run = Run(
         stepper=Stepper(posterior, objective, made, source.size, settings),
         train=source,
         epochs=epochs,
-        scheduler=None if scheduler is None else scheduler(made),
+        scheduler=planned,
         scheduler_interval=scheduler_interval,
         validation=None if validation is None else as_source(validation, max(batch_size, 512), "validation"),
         validation_samples=validation_samples,
@@ -164,34 +171,6 @@ def _optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.O
     if left:
         raise OptimizerError(f"The optimiser leaves out {left[0]!r}. Pass it all the parameters that it is given.")
     return made
-
-
-def _fingerprint(
-    posterior: Posterior, source: Source, objective: Objective, optimizer: torch.optim.Optimizer, settings: StepSettings
-) -> dict[str, Any]:
-    """What must be the same for a checkpoint to be this run's. Epochs are not: a finished run may be prolonged."""
-    sizes = {choice.name: list(choice.shape) for choice in posterior.choices}
-    fingerprint = {
-        "posterior": posterior.kind,
-        "parameters": sizes,
-        "examples": source.size,
-        "batches": source.steps(),
-        "optimizer": type(optimizer).__name__,
-        "objective": {name: _told(getattr(objective, name)) for name in ("lam", "beta", "calibration", "lam_scale")},
-        "settings": {name: _told(value) for name, value in vars(settings).items()},
-    }
-    if isinstance(source, TensorSource):
-        fingerprint["targets"] = int((source.targets.long().cpu() * torch.arange(1, source.size + 1)).sum())
-    return fingerprint
-
-
-def _told(value: Any) -> Any:
-    """A description that is the same in every process: not the address of a function."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}"
-    return repr(value)
 
 
 def _check_counts(**counts: object) -> None:

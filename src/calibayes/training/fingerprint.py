@@ -1,0 +1,83 @@
+"""What must be the same for a checkpoint to belong to a run."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calibayes.data.batches import Source, TensorSource
+from calibayes.objective import Objective
+from calibayes.posterior.base import Posterior
+from calibayes.schedules import Schedule, value_at
+from calibayes.training.step import StepSettings
+
+__all__ = ["fingerprint"]
+
+_STEPS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 10_000, 100_000)
+_ROWS = 64
+
+
+def fingerprint(
+    posterior: Posterior,
+    source: Source,
+    objective: Objective,
+    optimizer: torch.optim.Optimizer,
+    settings: StepSettings,
+    **others: object,
+) -> dict[str, Any]:
+    """A description of a run that is the same in every process. Epochs are not in it: a finished run may be prolonged."""
+    hyperparameters = [{k: _told(v) for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    return {
+        "posterior": posterior.kind,
+        "parameters": {choice.name: [choice.role, *choice.shape] for choice in posterior.choices},
+        "prior_std": _told(getattr(posterior, "prior_std", None)),
+        "examples": source.size,
+        "batches": source.steps(),
+        "data": _sampled(source),
+        "optimizer": [type(optimizer).__name__, hyperparameters],
+        "lam": _schedule(objective.lam, "lam"),
+        "beta": _schedule(objective.beta, "beta"),
+        "calibration": _told(objective.calibration),
+        "lam_scale": objective.lam_scale,
+        "settings": {name: _told(value) for name, value in vars(settings).items()},
+        **{name: _told(value) for name, value in others.items()},
+    }
+
+
+def _schedule(schedule: Schedule, name: str) -> list[float]:
+    """A function is known by its values: its name would not tell two lambdas apart."""
+    return [value_at(schedule, step, name) for step in (_STEPS if callable(schedule) else _STEPS[:1])]
+
+
+def _sampled(source: Source) -> int | None:
+    """A checksum of some rows and all labels of data in memory."""
+    if not isinstance(source, TensorSource):
+        return None
+    index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
+    inputs, _ = source.take(index)
+    total = zlib.crc32(_bytes(source.targets.long()))
+    for tensor in _leaves(inputs):
+        total = zlib.crc32(_bytes(tensor), total)
+    return total
+
+
+def _leaves(inputs: Any) -> list[Tensor]:
+    if isinstance(inputs, Tensor):
+        return [inputs]
+    parts = inputs.values() if isinstance(inputs, dict) else inputs
+    return [leaf for part in parts for leaf in _leaves(part)]
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _told(value: Any) -> Any:
+    """JSON's own types as they are; anything else by its repr, without memory addresses."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
