@@ -2,13 +2,13 @@ r"""Ensemble prediction, eq. (bayesian_predictive): the average of $p(y|x,\theta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, RandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.data.batches import Source, batch_length, moved, rows
 from calibayes.errors import DataError, InvalidArgumentError
@@ -148,7 +148,7 @@ def _run_block(
 def _blocks(x: Any, batch_size: int) -> Iterator[Sequence[Any]]:
     """Batches that are in memory together make one block; what has to be read is one block a batch, and read once."""
     if isinstance(x, DataLoader):
-        if isinstance(x.sampler, RandomSampler):
+        if _is_shuffled(x):
             raise DataError("Predictions of a shuffled DataLoader cannot be matched to its examples. Use `shuffle=False`.")
         for batch in x:
             yield [_inputs_of(batch)]
@@ -160,9 +160,15 @@ def _blocks(x: Any, batch_size: int) -> Iterator[Sequence[Any]]:
         yield [rows(inputs, slice(start, start + batch_size)) for start in range(0, total, batch_size)]
 
 
+def _is_shuffled(loader: DataLoader[Any]) -> bool:
+    samplers = (loader.sampler, getattr(loader.batch_sampler, "sampler", None))
+    random = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+    return any(isinstance(sampler, random) or getattr(sampler, "shuffle", False) for sampler in samplers)
+
+
 def _inputs_of(batch: Any) -> Any:
     """The inputs of what a loader yields: all but the last of a sequence, all but ``labels`` of a dict."""
-    if isinstance(batch, dict):
+    if isinstance(batch, Mapping):
         return {key: value for key, value in batch.items() if key != "labels"}
     if isinstance(batch, Sequence) and len(batch) >= 2:
         return batch[0] if len(batch) == 2 else tuple(batch[:-1])

@@ -85,7 +85,7 @@ def _embedding(embeddings: Tensor | tuple[int, int]) -> nn.Embedding:
                 f"but got {list(embeddings.shape)} of {embeddings.dtype}."
             )
         vectors = embeddings.detach().to(torch.get_default_dtype(), copy=True)  # they are often stored as float16
-        frozen: nn.Embedding = nn.Embedding.from_pretrained(vectors, freeze=True)  # type: ignore[no-untyped-call]
+        frozen: nn.Embedding = nn.Embedding.from_pretrained(vectors, freeze=True)
         return frozen
     if not isinstance(embeddings, tuple | list) or len(embeddings) != 2:
         raise InvalidArgumentError(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.flat import Skeleton
+from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.selection import Choice, audit_table
 
@@ -39,12 +39,13 @@ class Posterior(nn.Module):
         super().__init__()
         self.choices = choices
         self.groups = nn.ModuleList(groups)
-        self.frozen = _Held({c.name: skeleton.parameters[c.name].detach() for c in choices if c.role == "frozen"})
-        self.buffers_held = _Held(skeleton.buffers, skeleton.transient)
         self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
+        self._buffer_names = _first_names(skeleton.buffers)
+        self.frozen = _held({name: skeleton.parameters[name] for name in self._frozen_names.values()})
+        self.buffers_held = _held({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
         skeleton.release()
         self._skeleton = skeleton
-        self.train(skeleton.module.training)
+        super().train(skeleton.module.training)
 
     # --- what is known about the weights ---
 
@@ -93,7 +94,7 @@ class Posterior(nn.Module):
         """An ordinary network with the mean weights and the present buffers."""
         values = {**self.mean(), **self.buffer_values()}
         trainable = [name for c in self.choices if c.role != "frozen" for name in c.names]
-        return self._skeleton.filled(values, trainable).train(self.training)
+        return self._skeleton.filled(values, trainable)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         r"""Parameter groups for any ``torch.optim`` optimiser: named, and without weight decay on $\rho$.
@@ -113,18 +114,17 @@ class Posterior(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The network's output at the mean weights."""
-        return self.call(self.mean_vectors(), kwargs if kwargs else args)
+        return self._run(self.mean_vectors(), args, kwargs, None)
 
-    def call(self, vectors: Sequence[Tensor], inputs: Any, buffers: Mapping[str, Tensor] | None = None) -> Any:
+    def call(self, vectors: Sequence[Tensor], inputs: Any, buffers: dict[str, Tensor] | None = None) -> Any:
         """The network's output for weights given as flat vectors, one per group.
 
         Args:
             vectors: what `draw` or `mean_vectors` returned.
             inputs: one argument, a tuple of arguments, or a dict of named ones.
-            buffers: used, and updated in place, instead of the posterior's own.
+            buffers: used, and updated, instead of the posterior's own; those of `buffer_values`.
         """
-        held = self.buffer_values() if buffers is None else buffers
-        return self._skeleton.call({**self._views(vectors), **self._frozen_values(), **held}, inputs)
+        return self._run(vectors, *split_inputs(inputs), buffers)
 
     def scales(self) -> list[Tensor | None]:
         """Each group's standard deviations (``None`` for points), to be taken once a step."""
@@ -137,13 +137,48 @@ class Posterior(nn.Module):
             for group, scale in zip(self.groups, scales, strict=True)
         ]
 
+    def leaves(self, generators: Sequence[torch.Generator], scales: Scales) -> tuple[list[Tensor], list[Tensor | None]]:
+        """Samples to differentiate a loss in, one per generator, and what `pull_back` needs to go on from there.
+
+        Returns:
+            For each group the weights, ``[N]`` for one sample and ``[C, N]`` for several, and their distance from the mean.
+        """
+        vectors, shifts = [], []
+        for group, scale in zip(self.groups, scales, strict=True):
+            vector = group.mean().detach()  # type: ignore[operator]
+            shift = None
+            if isinstance(group, GaussianGroup) and scale is not None:
+                shift = group.shift(generators, scale)
+                vector = vector + shift
+            elif len(generators) > 1:
+                vector = vector.expand(len(generators), -1)
+            vectors.append(vector.detach().requires_grad_())
+            shifts.append(shift)
+        return vectors, shifts
+
+    def pull_back(self, vectors: Sequence[Tensor], shifts: Sequence[Tensor | None]) -> None:
+        """Add the gradients that a loss left in the leaves to those of the posterior's parameters."""
+        for group, vector, shift in zip(self.groups, vectors, shifts, strict=True):
+            if vector.grad is None:
+                continue
+            if isinstance(group, GaussianGroup) and shift is not None:
+                group.pull_back(vector.grad, shift)
+            elif isinstance(group, PointGroup):
+                group.pull_back(vector.grad)
+
+    def pull_back_kl(self, scales: Scales, weight: float) -> None:
+        """Add the gradient of ``weight`` times the KL to those of the posterior's parameters."""
+        for group, scale in zip(self.groups, scales, strict=True):
+            if isinstance(group, GaussianGroup) and scale is not None:
+                group.pull_back_kl(scale, weight)
+
     def mean_vectors(self) -> list[Tensor]:
         """The mean weights as flat vectors, one per group."""
         return [group.mean() for group in self.groups]  # type: ignore[operator]
 
     def buffer_values(self) -> dict[str, Tensor]:
-        """The network's buffers, by name; these are the tensors themselves."""
-        return self.buffers_held.values()
+        """The network's buffers, by name (the first of several); these are the tensors themselves."""
+        return _tensors(self.buffers_held, self._buffer_names.values())
 
     @property
     def device(self) -> torch.device:
@@ -173,6 +208,22 @@ class Posterior(nn.Module):
             for part, mode in modes:
                 part.training = mode
 
+    def _run(
+        self, vectors: Sequence[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any], buffers: dict[str, Tensor] | None
+    ) -> Any:
+        held = self.buffer_values() if buffers is None else buffers
+        tied = {name: held[first] for name, first in self._buffer_names.items()}
+        values = {**self._views(vectors), **self._frozen_values(), **tied}
+        output = self._skeleton.call(values, args, kwargs)
+        # Most networks update buffers in place; one that puts a new tensor in a buffer's place is heard too. A new shape
+        # is a cache for inputs of another size, which the next call makes again.
+        for name, before in held.items():
+            if values[name] is not before and values[name].shape == before.shape:
+                held[name] = values[name].detach()
+                if buffers is None:
+                    self.buffers_held._buffers[_key(name)] = held[name]
+        return output
+
     def _gaussians(self) -> list[GaussianGroup]:
         return [group for group in self.groups if isinstance(group, GaussianGroup)]
 
@@ -183,18 +234,29 @@ class Posterior(nn.Module):
         return found
 
     def _frozen_values(self) -> dict[str, Tensor]:
-        held = self.frozen.values()
+        held = _tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
 
 
-class _Held(nn.Module):
-    """Tensors by dotted names, held as buffers so that they move and are saved with the posterior."""
+def _held(tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> nn.Module:
+    """Copies of tensors as buffers of a module, so that they move and are saved with the posterior."""
+    held, left_out = nn.Module(), set(transient)
+    for name, tensor in tensors.items():
+        held.register_buffer(_key(name), tensor.detach().clone(), persistent=name not in left_out)
+    return held
 
-    def __init__(self, tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> None:
-        super().__init__()
-        left_out = set(transient)
-        for name, tensor in tensors.items():
-            self.register_buffer(name.replace(".", "/"), tensor.detach().clone(), persistent=name not in left_out)
 
-    def values(self) -> dict[str, Tensor]:
-        return {name.replace("/", "."): tensor for name, tensor in self._buffers.items() if tensor is not None}
+def _tensors(held: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
+    """What `_held` holds, by the names it was given."""
+    return {name: held._buffers[_key(name)] for name in names}  # type: ignore[misc]
+
+
+def _key(name: str) -> str:
+    """A dotted name as the name of a buffer, which may have no dots."""
+    return name.replace(".", "/")
+
+
+def _first_names(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """For every name of a tensor the first one that it has."""
+    first: dict[int, str] = {}
+    return {name: first.setdefault(id(tensor), name) for name, tensor in tensors.items()}

@@ -70,25 +70,30 @@ class Skeleton:
         self.parameters = {name: originals[id(p)] for name, p in self.module.named_parameters(remove_duplicate=False)}
         self.buffers = {name: originals[id(b)] for name, b in self.module.named_buffers(remove_duplicate=False)}
         self.transient = _transient_buffers(self.module)
+        self._places = _places(self.module)
 
     def release(self) -> None:
         """Forget the original values; only the shape is needed from here on."""
         self.parameters, self.buffers = {}, {}
 
-    def call(self, values: dict[str, Tensor], inputs: Any) -> Any:
-        """The network's output with ``values`` for every parameter and buffer; updated buffers are written to ``values``."""
-        args, kwargs = split_inputs(inputs)
-        return torch.func.functional_call(self.module, values, args, kwargs, tie_weights=False, strict=True)
+    def call(self, values: dict[str, Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The network's output with ``values`` for every parameter and buffer; updated buffers are written to ``values``.
+
+        A module that has several names is given its values once: given twice, it would not get its placeholders back.
+        """
+        given = {name: values[name] for name in self._places}
+        output = torch.func.functional_call(self.module, given, args, kwargs, tie_weights=False)
+        values.update(given)
+        return output
 
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
         """An ordinary network with these values."""
         chosen = set(trainable)
         memo: dict[int, Any] = {}
-        for name, parameter in self.module.named_parameters(remove_duplicate=False):
-            value = values[name].detach().clone()
-            memo.setdefault(id(parameter), nn.Parameter(value, requires_grad=name in chosen))
-        for name, buffer in self.module.named_buffers(remove_duplicate=False):
-            memo.setdefault(id(buffer), values[name].detach().clone())
+        for name, parameter in self.module.named_parameters():
+            memo[id(parameter)] = nn.Parameter(values[name].detach().clone(), requires_grad=name in chosen)
+        for name, buffer in self.module.named_buffers():
+            memo[id(buffer)] = values[name].detach().clone()
         return _copied(self.module, memo)
 
 
@@ -106,11 +111,17 @@ def _checked(network: nn.Module) -> nn.Module:
         raise UnsupportedNetworkError(f"Expected `net` to be a torch.nn.Module, but got {type(network).__name__}.")
     while _is_compiled(network):
         network = network.get_submodule("_orig_mod")
-    if isinstance(network, nn.DataParallel | nn.parallel.DistributedDataParallel | torch.jit.ScriptModule):
-        raise UnsupportedNetworkError(
-            f"Expected a plain network, but got one wrapped in {type(network).__name__}. "
-            "Pass the network inside it (`net.module`, or the one that was scripted)."
-        )
+    for name, part in network.named_modules():
+        if isinstance(part, nn.DataParallel | nn.parallel.DistributedDataParallel | torch.jit.ScriptModule):
+            raise UnsupportedNetworkError(
+                f"Expected a plain network, but {name or 'it'!r} is wrapped in {type(part).__name__}. "
+                "Pass the network inside it (`net.module`, or the one that was scripted)."
+            )
+        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and (part.sparse or part.max_norm is not None):
+            raise UnsupportedNetworkError(
+                f"{name or 'it'!r} has sparse={part.sparse}, max_norm={part.max_norm}, but gradients here are dense and the "
+                "forward pass may not change weights. Build it with sparse=False and max_norm=None."
+            )
     for name, tensor in chain(network.named_parameters(), network.named_buffers()):
         if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
             raise UnsupportedNetworkError(f"{name!r} has no shape yet. Did you forget to run one batch through the network?")
@@ -133,8 +144,9 @@ def _placeholder(tensor: Tensor) -> Tensor:
 
 def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
     try:
-        # A compiled part would be compiled again for every sample: its plain original takes its place.
-        for part in network.modules():
+        # A compiled part would be compiled again for every sample: its plain original takes its place. Inner parts first,
+        # so that the originals of outer ones find them done.
+        for part in reversed(list(network.modules())):
             if _is_compiled(part):
                 memo[id(part)] = copy.deepcopy(part.get_submodule("_orig_mod"), memo)
         copied: nn.Module = copy.deepcopy(network, memo)
@@ -144,6 +156,16 @@ def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
             "A tensor stored as a plain attribute must be a buffer or detached."
         ) from error
     return copied
+
+
+def _places(module: nn.Module) -> tuple[str, ...]:
+    """One name for every place that holds a tensor: tied weights have several places, a module with two names only one."""
+    return tuple(
+        f"{prefix}.{name}" if prefix else name
+        for prefix, part in module.named_modules()
+        for name, tensor in chain(part._parameters.items(), part._buffers.items())
+        if tensor is not None
+    )
 
 
 def _transient_buffers(module: nn.Module) -> set[str]:

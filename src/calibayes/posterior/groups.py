@@ -3,6 +3,7 @@ r"""The two kinds of flat vector that a posterior is made of: weights known up t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,6 +28,10 @@ class PointGroup(nn.Module):
         """The weights."""
         return self.theta
 
+    def pull_back(self, gradient: Tensor) -> None:
+        """Add the loss's gradient with respect to the weights, of one sample ``[N]`` or several ``[C, N]``."""
+        _accumulate(self.theta, gradient if gradient.dim() == 1 else gradient.sum(0))
+
     def extra_repr(self) -> str:
         """The vector's name and length."""
         return f"{self.name!r}, weights={self.theta.numel():,}"
@@ -35,18 +40,20 @@ class PointGroup(nn.Module):
 class GaussianGroup(nn.Module):
     r"""A flat pair $\varphi = [\mu, \rho]$: $q(\theta) = N(\mu, \mathrm{diag}\, e^{2\rho})$ with prior $N(m, s^2 I)$.
 
-    ``scale`` is $\sigma = e^\rho$; it is taken once and handed to every draw and to the KL of one step.
+    ``scale`` is $\sigma = e^\rho$; it is taken once and handed to every draw and to the KL of one step. ``init_std`` is
+    the initial $\sigma$ of each weight tensor in the layout.
     """
 
     prior_mean: Tensor | None
 
-    def __init__(self, name: str, layout: Layout, values: Tensor, *, init_std: float, prior_std: float) -> None:
+    def __init__(self, name: str, layout: Layout, values: Tensor, *, init_std: Sequence[float], prior_std: float) -> None:
         super().__init__()
         self.name = name
         self.layout = layout
         self.prior_std = prior_std
         self.mu = nn.Parameter(values)
-        self.rho = nn.Parameter(torch.full_like(values, math.log(init_std)))
+        widths = [values.new_full((size,), math.log(std)) for size, std in zip(layout.sizes, init_std, strict=True)]
+        self.rho = nn.Parameter(torch.cat(widths))
         self.register_buffer("prior_mean", None)
 
     def centre_prior(self, values: Tensor) -> None:
@@ -67,6 +74,36 @@ class GaussianGroup(nn.Module):
         theta: Tensor = _Reparameterised.apply(self.mu, self.rho, noise.mul_(scale))  # type: ignore[no-untyped-call]
         return theta
 
+    def shift(self, generators: Sequence[torch.Generator], scale: Tensor) -> Tensor:
+        r"""$\sigma \circ \epsilon$, each from its own generator: ``[N]`` for one, ``[C, N]`` for several."""
+        shape = self.mu.shape if len(generators) == 1 else (len(generators), *self.mu.shape)
+        noise = torch.empty(shape, dtype=self.mu.dtype, device=self.mu.device)
+        for row, generator in zip(noise.view(len(generators), -1), generators, strict=True):
+            row.normal_(generator=generator)
+        return noise.mul_(scale)
+
+    def pull_back(self, gradient: Tensor, shift: Tensor) -> None:
+        r"""The chain rule $(\nabla_\varphi\theta)\nabla_\theta$: from the samples' gradients to those of $\mu$ and $\rho$.
+
+        Args:
+            gradient: the loss's gradient with respect to $\theta$, ``[N]`` or ``[C, N]``; it is used up.
+            shift: $\sigma \circ \epsilon$ of the same samples; it is used up.
+        """
+        widths = shift.mul_(gradient)
+        _accumulate(self.mu, gradient if gradient.dim() == 1 else gradient.sum(0))
+        _accumulate(self.rho, widths if widths.dim() == 1 else widths.sum(0))
+
+    def pull_back_kl(self, scale: Tensor, weight: float) -> None:
+        r"""Add the gradient of ``weight`` times the KL."""
+        precision = weight * self.prior_std**-2
+        offset = self.mu.detach() if self.prior_mean is None else self.mu.detach() - self.prior_mean
+        if self.mu.grad is None:
+            self.mu.grad = torch.zeros_like(self.mu)
+        if self.rho.grad is None:
+            self.rho.grad = torch.zeros_like(self.rho)
+        self.mu.grad.add_(offset, alpha=precision)
+        self.rho.grad.addcmul_(scale, scale, value=precision).sub_(weight)
+
     def kl(self, scale: Tensor) -> Tensor:
         r"""$\mathrm{KL}(q \| p) = \sum \log(s/\sigma) + (\sigma^2 + (\mu - m)^2)/(2s^2) - \tfrac12$, exactly."""
         value: Tensor = _GaussianKL.apply(self.mu, self.rho, scale, self.prior_mean, self.prior_std)  # type: ignore[no-untyped-call]
@@ -75,6 +112,13 @@ class GaussianGroup(nn.Module):
     def extra_repr(self) -> str:
         """The pair's name, length and prior."""
         return f"{self.name!r}, weights={self.mu.numel():,}, prior_std={self.prior_std:g}"
+
+
+def _accumulate(parameter: nn.Parameter, gradient: Tensor) -> None:
+    if parameter.grad is None:
+        parameter.grad = gradient
+    else:
+        parameter.grad.add_(gradient)
 
 
 class _Reparameterised(torch.autograd.Function):

@@ -8,13 +8,12 @@ from typing import Any, Final, Literal, final
 import torch
 from torch import Tensor, nn
 
-from calibayes.checks import positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.point import Point
-from calibayes.posterior.selection import Where, choose, grouped, matching
+from calibayes.posterior.selection import Where, choose, grouped, settings_of
 
 __all__ = ["MeanField"]
 
@@ -31,7 +30,7 @@ class MeanField(Posterior):
     Args:
         net: any ``nn.Module`` that returns logits; it is copied, and its weights are the initial $\mu$.
         prior_std: $s$; a mapping from glob patterns to numbers gives every pattern its own, and its own pair of vectors
-            (so that an optimiser can give each its own learning rate). The first pattern that fits counts.
+            (so that an optimiser can give each its own learning rate). The first pattern that matches counts.
         init_std: the initial $\sigma = e^\rho$; a number, or a mapping as above. Starting as wide as the prior learns slowly.
         where: which weights are Bayesian: glob patterns on the parameter's name, or a predicate on name and parameter.
             By default every trainable parameter except those of normalisation layers. The other trainable ones are
@@ -61,15 +60,17 @@ class MeanField(Posterior):
         choices = choose(skeleton, where, bayesian=True)
         chosen = [choice for choice in choices if choice.role == "bayesian"]
         beside = [choice for choice in choices if choice.role == "point"]
+        priors, starts = settings_of("prior_std", prior_std, chosen), settings_of("init_std", init_std, chosen)
         groups: list[GaussianGroup | PointGroup] = []
-        for name, layout, values in grouped(chosen, skeleton, prior_std):
-            width = positive("prior_std", _setting("prior_std", prior_std, name))
-            start = positive("init_std", _setting("init_std", init_std, layout.names[0][0]))
-            group = GaussianGroup(name, layout, layout.flatten(values), init_std=start, prior_std=width)
+        for name, layout, values in grouped(chosen, skeleton, priors):
+            widths = [starts[weight].value for weight in values]
+            group = GaussianGroup(
+                name, layout, layout.flatten(values), init_std=widths, prior_std=priors[next(iter(values))].value
+            )
             if prior_mean is not None:
                 group.centre_prior(layout.flatten(_prior_values(prior_mean, values)))
             groups.append(group)
-        groups += [PointGroup(name, lay, lay.flatten(v)) for name, lay, v in grouped(beside, skeleton, 1.0)]
+        groups += [PointGroup(name, lay, lay.flatten(v)) for name, lay, v in grouped(beside, skeleton)]
         super().__init__(skeleton, choices, groups)
         self.prior_std = dict(prior_std) if isinstance(prior_std, Mapping) else prior_std
 
@@ -97,17 +98,6 @@ class MeanField(Posterior):
 
 def _joined(vectors: list[nn.Parameter]) -> Tensor:
     return vectors[0] if len(vectors) == 1 else torch.cat(list(vectors))
-
-
-def _setting(name: str, value: float | Mapping[str, float], key: str) -> float:
-    if not isinstance(value, Mapping):
-        return value
-    if key in value:
-        return value[key]
-    pattern = matching(key, list(value))
-    if pattern is None:
-        raise InvalidArgumentError(f"`{name}` has no pattern for {key!r}, only {list(value)}. Add a last pattern '*'.")
-    return value[pattern]
 
 
 def _prior_values(prior_mean: Mapping[str, Tensor] | Literal["initial"], values: dict[str, Tensor]) -> dict[str, Tensor]:

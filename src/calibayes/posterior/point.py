@@ -33,5 +33,5 @@ class Point(Posterior):
         skeleton = Skeleton(net)
         choices = choose(skeleton, None, bayesian=False)
         trained = [choice for choice in choices if choice.role == "point"]
-        groups = [PointGroup(name, lay, lay.flatten(v)) for name, lay, v in grouped(trained, skeleton, 1.0)]
+        groups = [PointGroup(name, lay, lay.flatten(v)) for name, lay, v in grouped(trained, skeleton)]
         super().__init__(skeleton, choices, groups)

@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from calibayes.checks import positive
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
 
-__all__ = ["Choice", "Role", "Where", "audit_table", "choose", "grouped", "matching"]
+__all__ = ["Choice", "Role", "Setting", "Where", "audit_table", "choose", "grouped", "settings_of"]
 
 Role = Literal["bayesian", "point", "frozen"]
-Where = str | Sequence[str] | Callable[[str, Tensor], bool] | None
+Patterns = Sequence[str] | Callable[[str, Tensor], bool] | None
+Where = str | Patterns
 
 _NORMALISATION = re.compile(r"Norm(\d[dD])?$")
 
@@ -48,6 +50,8 @@ class Choice:
 
 def choose(skeleton: Skeleton, where: Where, *, bayesian: bool) -> tuple[Choice, ...]:
     """One `Choice` for every parameter of the network; tied weights are one."""
+    if bayesian:
+        where = _checked(where)
     owners = _normalisation_layers(skeleton.module)
     tied: dict[int, list[str]] = {}
     for name, parameter in skeleton.parameters.items():
@@ -64,25 +68,51 @@ def choose(skeleton: Skeleton, where: Where, *, bayesian: bool) -> tuple[Choice,
     return tuple(choices)
 
 
-def matching(name: str, patterns: str | Sequence[str]) -> str | None:
-    """The first glob pattern that ``name`` matches, if any."""
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        if fnmatchcase(name, pattern):
-            return pattern
-    return None
+class Setting(NamedTuple):
+    """A number given for a weight, and the pattern it was given by."""
+
+    pattern: str
+    value: float
+
+
+def settings_of(argument: str, given: float | Mapping[str, float], choices: Sequence[Choice]) -> dict[str, Setting]:
+    """What each weight is given by an argument that is a number, or a mapping from glob patterns to numbers.
+
+    Args:
+        argument: what error messages call it.
+        given: the number or mapping; the first pattern that matches one of a weight's names counts.
+        choices: the weights.
+    """
+    if not isinstance(given, Mapping):
+        return dict.fromkeys((choice.name for choice in choices), Setting("*", positive(argument, given)))
+    numbers = {pattern: positive(f"{argument}[{pattern!r}]", number) for pattern, number in given.items()}
+    found = {}
+    for choice in choices:
+        pattern = next((pattern for pattern in numbers if _matches(choice.names, pattern)), None)
+        if pattern is None:
+            raise InvalidArgumentError(
+                f"`{argument}` has no pattern for {choice.name!r}, only {list(numbers)}. Add a last pattern '*' for all others."
+            )
+        found[choice.name] = Setting(pattern, numbers[pattern])
+    unused = [pattern for pattern in numbers if pattern != "*" and all(pattern != s.pattern for s in found.values())]
+    if unused:
+        raise InvalidArgumentError(
+            f"`{argument}` pattern {unused[0]!r} is the first match of no Bayesian weight of {_told(choices)}."
+        )
+    return found
 
 
 def grouped(
-    choices: Sequence[Choice], skeleton: Skeleton, settings: float | Mapping[str, float]
+    choices: Sequence[Choice], skeleton: Skeleton, settings: Mapping[str, Setting] | None = None
 ) -> Iterator[tuple[str, Layout, dict[str, Tensor]]]:
     """The choices gathered into flat vectors: one per pattern of ``settings``, type and device.
 
-    Yields the pattern (``"*"`` without a mapping), the layout, and the weights' values.
+    Yields the pattern (``"*"`` without settings), the layout, and the weights' values by their first names.
     """
     members: dict[tuple[str, torch.dtype, torch.device], list[Choice]] = {}
     for choice in choices:
-        found = "*" if not isinstance(settings, Mapping) else _pattern_of(choice, settings)
-        key = (found, choice.dtype, skeleton.parameters[choice.name].device)
+        pattern = "*" if settings is None else settings[choice.name].pattern
+        key = (pattern, choice.dtype, skeleton.parameters[choice.name].device)
         members.setdefault(key, []).append(choice)
     for (pattern, _, _), part in members.items():
         layout = Layout(tuple(choice.names for choice in part), tuple(choice.shape for choice in part))
@@ -103,7 +133,25 @@ def audit_table(choices: Sequence[Choice]) -> str:
     return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:], summary])
 
 
-def _role(names: list[str], parameter: Tensor, where: Where, owners: Mapping[str, str], matched: set[str]) -> tuple[Role, str]:
+def _checked(where: Any) -> Patterns:
+    if isinstance(where, str):
+        return [where]
+    if where is None or callable(where):
+        return where  # type: ignore[no-any-return]
+    if isinstance(where, Sequence) and all(isinstance(pattern, str) for pattern in where):
+        return where
+    raise InvalidArgumentError(
+        f"Expected `where` to be a glob pattern, a list of them, or a function of name and parameter, but got {where!r}."
+    )
+
+
+def _matches(names: Sequence[str], pattern: str) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def _role(
+    names: list[str], parameter: Tensor, where: Patterns, owners: Mapping[str, str], matched: set[str]
+) -> tuple[Role, str]:
     if not parameter.requires_grad:
         return "frozen", "requires_grad is False"
     if where is None:
@@ -111,7 +159,7 @@ def _role(names: list[str], parameter: Tensor, where: Where, owners: Mapping[str
         return ("point", f"normalisation layer ({layer})") if layer else ("bayesian", "trainable")
     if callable(where):
         return ("bayesian", "chosen by `where`") if any(where(name, parameter) for name in names) else _left_out()
-    hits = [hit for hit in (matching(name, where) for name in names) if hit is not None]
+    hits = [pattern for pattern in where if _matches(names, pattern)]
     matched.update(hits)
     return ("bayesian", f"matches {hits[0]!r}") if hits else _left_out()
 
@@ -129,12 +177,16 @@ def _normalisation_layers(module: nn.Module) -> dict[str, str]:
     return {
         f"{prefix}.{name}" if prefix else name: type(part).__name__
         for prefix, part in module.named_modules()
-        if _NORMALISATION.search(type(part).__name__)
+        if any(_NORMALISATION.search(base.__name__) for base in type(part).__mro__)
         for name, _ in part.named_parameters(recurse=False)
     }
 
 
-def _check_selection(choices: Sequence[Choice], where: Where, matched: set[str], bayesian: bool) -> None:
+def _told(choices: Sequence[Choice]) -> str:
+    return ", ".join(c.name for c in choices[:8]) + (", …" if len(choices) > 8 else "")
+
+
+def _check_selection(choices: Sequence[Choice], where: Patterns, matched: set[str], bayesian: bool) -> None:
     trained = [c for c in choices if c.role != "frozen"]
     if not trained:
         raise EmptySelectionError(
@@ -145,24 +197,12 @@ def _check_selection(choices: Sequence[Choice], where: Where, matched: set[str],
             raise UnsupportedNetworkError(f"{choice.name!r} is of type {choice.dtype}; only real weights can be trained.")
     if not bayesian:
         return
-    names = ", ".join(c.name for c in choices[:8]) + (", …" if len(choices) > 8 else "")
-    patterns = [where] if isinstance(where, str) else where
-    if patterns is not None and not callable(patterns):
-        unused = [pattern for pattern in patterns if pattern not in matched]
+    if where is not None and not callable(where):
+        unused = [pattern for pattern in where if pattern not in matched]
         if unused:
-            raise EmptySelectionError(f"`where` pattern {unused[0]!r} matches no trainable parameter of {names}.")
+            raise EmptySelectionError(f"`where` pattern {unused[0]!r} matches no trainable parameter of {_told(choices)}.")
     if not any(c.role == "bayesian" for c in choices):
         raise EmptySelectionError(
-            f"No parameter is Bayesian with `where={where!r}`; the network has {names}. "
+            f"No parameter is Bayesian with `where={where!r}`; the network has {_told(choices)}. "
             "Choose some of them, or use `Point` for a network without a distribution."
         )
-
-
-def _pattern_of(choice: Choice, settings: Mapping[str, float]) -> str:
-    for name in choice.names:
-        pattern = matching(name, list(settings))
-        if pattern is not None:
-            return pattern
-    raise InvalidArgumentError(
-        f"{choice.name!r} matches none of the patterns {list(settings)}. Add a last pattern '*' for all the others."
-    )

@@ -20,24 +20,27 @@ class StepStatistics:
     def __init__(self, posterior: Posterior) -> None:
         self._held = posterior.buffer_values()
         self._runs = 0
-        self._sums: dict[str, Tensor] = {}
+        self._means: dict[str, Tensor] = {}
 
     def fresh(self) -> dict[str, Tensor]:
         """Copies for one run of the network to update."""
         return {name: value.clone() for name, value in self._held.items()}
 
     def add(self, updated: dict[str, Tensor]) -> None:
-        """Count one run's updated buffers; integers (step counters) are taken as they are."""
+        """Count one run's updated buffers; integers (step counters) are taken as they are.
+
+        What all runs agree on is kept to the bit: constants, and masks with infinite or very large entries.
+        """
         self._runs += 1
         for name, value in updated.items():
             value = value.detach()
-            if name in self._sums and value.is_floating_point():
-                self._sums[name] += value
-            else:
-                self._sums[name] = value
+            mean = self._means.get(name)
+            if mean is not None and value.is_floating_point():
+                value = torch.where(value == mean, mean, mean + (value - mean) / self._runs)
+            self._means[name] = value
 
     def keep(self) -> None:
         """Write the averages to the posterior's buffers."""
         with torch.no_grad():
-            for name, total in self._sums.items():
-                self._held[name].copy_(total / self._runs if total.is_floating_point() else total)
+            for name, mean in self._means.items():
+                self._held[name].copy_(mean)

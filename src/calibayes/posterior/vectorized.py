@@ -32,10 +32,19 @@ def _gains(part: nn.Module) -> bool:
 def call_samples(
     posterior: Posterior, vectors: Sequence[Tensor], inputs: Any, examples: int, buffers: dict[str, Tensor]
 ) -> Tensor:
-    """Logits ``[C, n, K]`` for weights given as stacked flat vectors ``[C, N]``, one per group."""
+    """Logits ``[C, n, K]`` for weights given as stacked flat vectors ``[C, N]``, one per group.
+
+    Raises:
+        RuntimeError: the network does what samples side by side do not allow, such as statistics of their own each.
+    """
 
     def one(*sample: Tensor) -> Tensor:
-        return logits_of(posterior.call(sample, inputs, dict(buffers)), examples)
+        updated = dict(buffers)
+        logits = logits_of(posterior.call(sample, inputs, updated), examples)
+        replaced = [name for name, value in updated.items() if value is not buffers[name]]
+        if replaced:
+            raise RuntimeError(f"the network puts a new tensor in the place of its buffer {replaced[0]!r}")
+        return logits
 
     logits: Tensor = torch.vmap(one, randomness="different")(*vectors)
     return logits

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tests.posterior.zoo import SeveralInputs, normalised
+from torch import nn
+
+import calibayes as cb
+
+kinds = pytest.mark.parametrize("kind", [cb.Point, cb.MeanField])
+
+
+def modes(net: nn.Module) -> list[bool]:
+    return [part.training for part in net.modules()]
+
+
+@kinds
+def test_parts_keep_the_modes_they_were_given_in(kind: Any) -> None:
+    net = normalised()
+    net[1].eval()  # type: ignore[index]
+    posterior = kind(net)
+    assert modes(posterior.network()) == modes(net)
+    cb.predict(posterior, torch.randn(3, 2, 3, 3), samples=2)
+    assert modes(posterior.network()) == modes(net)
+    assert modes(posterior.eval().network()) == modes(net.eval())
+    assert modes(posterior.train().network()) == modes(net.train())
+
+
+@kinds
+def test_modes_come_back_after_an_error(kind: Any) -> None:
+    posterior = kind(normalised()).train()
+    with pytest.raises(RuntimeError):
+        cb.predict(posterior, torch.randn(3, 1, 3, 3))
+    assert posterior.training
+    assert all(modes(posterior.network()))
+
+
+@kinds
+def test_forward_takes_what_the_network_takes(kind: Any) -> None:
+    net = SeveralInputs()
+    posterior, a, b = kind(net), torch.randn(5, 4), torch.randn(5, 2)
+    for found in (posterior(a, b), posterior(a, b=b), posterior(b=b, a=a)):
+        assert torch.equal(found, net(a, b))
+
+
+@kinds
+def test_weights_given_to_a_posterior_are_copies(kind: Any) -> None:
+    """Neither side sees what the other does to its weights, even where there is one weight alone."""
+    net = nn.Linear(4, 3, bias=False)
+    before = net.weight.detach().clone()
+    posterior = kind(net)
+    with torch.no_grad():
+        next(posterior.parameters()).zero_()
+        assert torch.equal(net.weight, before)
+        made = posterior.network()
+        made.weight.fill_(1.0)
+        assert not bool(posterior.mean()["weight"].any())

@@ -1,0 +1,71 @@
+"""The gradients that a training step writes by hand are those of autograd."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tests.posterior.zoo import Tied
+from torch import Tensor
+
+import calibayes as cb
+from calibayes.posterior.groups import GaussianGroup
+
+
+def posterior() -> cb.MeanField:
+    made = cb.MeanField(Tied().double(), init_std=0.3, prior_std={"out.*": 0.2, "*": 1.0}, prior_mean="initial")
+    with torch.no_grad():
+        for vector in made.parameters():
+            vector.add_(torch.randn_like(vector) * 0.1)
+    return made
+
+
+def generators(count: int) -> list[torch.Generator]:
+    return [torch.Generator().manual_seed(seed) for seed in range(count)]
+
+
+def loss(vectors: list[Tensor]) -> Tensor:
+    return torch.stack([(vector.sin() * vector).sum() for vector in vectors]).sum()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_of_samples(count: int) -> None:
+    made = posterior()
+    scales = made.scales()
+    draws = [made.draw(generator, scales) for generator in generators(count)]
+    expected = torch.autograd.grad(torch.stack([loss(vectors) for vectors in draws]).sum(), list(made.parameters()))
+    leaves, shifts = made.leaves(generators(count), scales)
+    for k, vectors in enumerate(draws):
+        assert all(torch.equal(leaf if count == 1 else leaf[k], v) for leaf, v in zip(leaves, vectors, strict=True))
+    loss(leaves).backward()
+    made.pull_back(leaves, shifts)
+    for vector, gradient in zip(made.parameters(), expected, strict=True):
+        assert vector.grad is not None
+        assert torch.allclose(vector.grad, gradient, rtol=1e-12, atol=1e-12)
+
+
+def test_gradients_add_up() -> None:
+    made = posterior()
+    scales = made.scales()
+    for times in (1, 2):
+        leaves, shifts = made.leaves(generators(1), scales)
+        loss(leaves).backward()
+        made.pull_back(leaves, shifts)
+        found = [vector.grad.clone() for vector in made.parameters() if vector.grad is not None]
+        if times == 1:
+            once = found
+    assert all(torch.allclose(two, 2 * one, rtol=1e-12) for one, two in zip(once, found, strict=True))
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["alone", "beside other gradients"])
+def test_of_the_kl(before: bool) -> None:
+    made = posterior()
+    gaussians = [group for group in made.groups if isinstance(group, GaussianGroup)]
+    vectors = [vector for group in gaussians for vector in (group.mu, group.rho)]
+    expected = torch.autograd.grad(0.7 * made.kl(), vectors)
+    for vector in vectors:
+        vector.grad = torch.ones_like(vector) if before else None
+    for group in gaussians:
+        group.pull_back_kl(group.scale(), 0.7)
+    for vector, gradient in zip(vectors, expected, strict=True):
+        assert vector.grad is not None
+        assert torch.allclose(vector.grad, gradient + int(before), rtol=1e-12, atol=1e-12)
