@@ -60,14 +60,16 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
 
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
+    """What a file and a network must have in common, and how to build the posterior from the network."""
     gaussians = [group for group in posterior.groups if isinstance(group, GaussianGroup)]
+    types = {name: value.dtype for name, value in posterior.mean().items()}
     return {
         "kind": posterior.kind,
         "parameters": {
-            choice.name: {"shape": list(choice.shape), "dtype": str(choice.dtype), "role": choice.role}
-            for choice in posterior.choices
+            choice.name: {"shape": list(choice.shape), "dtype": str(types[choice.name])} for choice in posterior.choices
         },
-        "buffers": {name: list(value.shape) for name, value in posterior.buffer_values().items()},
+        "buffers": {name: {"shape": list(value.shape)} for name, value in posterior.buffer_values().items()},
+        "roles": {choice.name: choice.role for choice in posterior.choices},
         "prior_std": posterior.prior_std if isinstance(posterior, MeanField) else None,
         "prior_mean": any(group.prior_mean is not None for group in gaussians),
         "training": posterior.training,
@@ -75,21 +77,18 @@ def _architecture(posterior: Posterior) -> dict[str, Any]:
 
 
 def _rebuilt(saved: Mapping[str, Any], net: nn.Module, path: str) -> Posterior:
-    posterior = Point(net) if saved["kind"] == "point" else _mean_field(saved, net, path)
-    here = _architecture(posterior)
+    point = Point(net)
+    here = _architecture(point)
     for what in ("parameters", "buffers"):
         _compare(saved[what], here[what], what[:-1], path)
-    return posterior
-
-
-def _mean_field(saved: Mapping[str, Any], net: nn.Module, path: str) -> MeanField:
-    roles = {name: entry["role"] for name, entry in saved["parameters"].items()}
-    names = {name for name, _ in net.named_parameters()}
-    missing = [name for name, role in roles.items() if role == "bayesian" and name not in names]
-    if missing:
-        raise ModelFileError(f"{path} is of another architecture: it has a parameter {missing[0]!r}, the network has not.")
+    roles = saved["roles"]
+    network = point.network()
+    for name, parameter in network.named_parameters():
+        parameter.requires_grad_(roles[name] != "frozen")
+    if saved["kind"] == "point":
+        return Point(network)
     return MeanField(
-        net,
+        network,
         prior_std=saved["prior_std"],
         where=lambda name, _: roles.get(name) == "bayesian",
         prior_mean="initial" if saved["prior_mean"] else None,
@@ -103,16 +102,22 @@ def _compare(saved: Mapping[str, Any], here: Mapping[str, Any], what: str, path:
         elif name not in saved:
             problem = f"the network has a {what} {name!r}, it has not"
         elif saved[name] != here[name]:
-            problem = f"{what} {name!r} is {_told(saved[name])} in the file and {_told(here[name])} in the network"
+            problem = f"{what} {name!r} has {_told(saved[name])} in the file and {_told(here[name])} in the network"
         else:
             continue
         raise ModelFileError(f"{path} is of another architecture: {problem}.")
 
 
-def _told(entry: Any) -> str:
-    if isinstance(entry, Mapping):
-        return f"{entry['role']}, {entry['dtype']}, shape {entry['shape']}"
-    return f"of shape {entry}"
+def _told(entry: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in entry.items())
+
+
+def _flat(tree: Any, place: str = "") -> dict[str, Any]:
+    """A tree's leaves by their dotted places."""
+    if not isinstance(tree, dict | list) or not tree:
+        return {place: tree}
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    return {key: leaf for name, part in pairs for key, leaf in _flat(part, f"{place}.{name}".lstrip(".")).items()}
 
 
 class CheckpointFolder:
@@ -151,10 +156,11 @@ class CheckpointFolder:
         return None
 
     def _check(self, saved: Mapping[str, Any], path: Path) -> None:
-        for key in dict.fromkeys([*saved, *self.fingerprint]):
-            if saved.get(key) != self.fingerprint.get(key):
+        then, now = _flat(saved), _flat(self.fingerprint)
+        for key in dict.fromkeys([*then, *now]):
+            if then.get(key) != now.get(key):
                 raise CheckpointError(
-                    f"{path} belongs to another run: `{key}` was {saved.get(key)!r} and is now {self.fingerprint.get(key)!r}. "
+                    f"{path} belongs to another run: `{key}` was {then.get(key)!r} and is now {now.get(key)!r}. "
                     "Use another folder, or the same call."
                 )
 

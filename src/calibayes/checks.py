@@ -10,7 +10,7 @@ from torch import Tensor
 
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 
-__all__ = ["check_predictions", "check_probabilities", "check_targets", "check_weights", "positive"]
+__all__ = ["check_predictions", "check_probabilities", "check_targets", "check_weights", "class_indices", "positive"]
 
 _ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
@@ -73,15 +73,12 @@ def check_targets(targets: Tensor, probs: Tensor) -> None:
     """Raise `InvalidTargetsError` unless ``targets`` holds one class index in ``0 … K-1`` for each row of ``probs``."""
     if not isinstance(targets, Tensor):
         raise InvalidTargetsError(f"Expected `targets` to be a torch.Tensor, but got {type(targets).__name__}.")
-    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
-        raise InvalidTargetsError(
-            f"Expected `targets` to be class indices of an integer type, but got {targets.dtype}. "
-            "One-hot labels: pass `targets.argmax(-1)`; numbers: pass `targets.long()`."
-        )
+    targets = class_indices(targets)
     if targets.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
+        hint = " One-hot labels: pass `targets.argmax(-1)`." if targets.shape == probs.shape else ""
         raise InvalidTargetsError(
             f"Expected `targets` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])} "
-            f"for `probs` of shape {list(probs.shape)}, but got {list(targets.shape)}."
+            f"for `probs` of shape {list(probs.shape)}, but got {list(targets.shape)}.{hint}"
         )
     classes = probs.shape[-1]
     if targets.numel() and (bool(targets.amin() < 0) or bool(targets.amax() >= classes)):
@@ -91,8 +88,21 @@ def check_targets(targets: Tensor, probs: Tensor) -> None:
         )
 
 
+def class_indices(targets: Tensor) -> Tensor:
+    """``targets`` as the int64 that indexing needs, or `InvalidTargetsError` unless they are of an integer type."""
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise InvalidTargetsError(
+            f"Expected `targets` to be class indices of an integer type, but got {targets.dtype}. "
+            "One-hot labels: pass `targets.argmax(-1)`; numbers: pass `targets.long()`."
+        )
+    return targets.long()
+
+
 def check_weights(weights: Tensor, probs: Tensor) -> None:
     """Raise `InvalidArgumentError` unless ``weights`` are non-negative, finite, not all zero, and one per example."""
+    if not isinstance(weights, Tensor) or weights.is_complex():
+        kind = weights.dtype if isinstance(weights, Tensor) else type(weights).__name__
+        raise InvalidArgumentError(f"Expected `weights` to be a torch.Tensor of real numbers, but got {kind}.")
     if weights.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
         raise InvalidArgumentError(
             f"Expected `weights` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])}, "

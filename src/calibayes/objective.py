@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from calibayes.calibration.measures import WMMCE, Measure
+from calibayes.checks import class_indices, positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.schedules import Schedule, value_at
 
@@ -57,7 +59,9 @@ class Objective:
         value_at(self.beta, 0, "beta")
         if self.lam_scale not in ("paper", "mean"):
             raise InvalidArgumentError(f"Expected `lam_scale` to be 'paper' or 'mean', but got {self.lam_scale!r}.")
-        if not callable(getattr(self.calibration, "value", None)):
+        # A class has the methods too: WMMCE for WMMCE() would only fail at the first step.
+        methods = [getattr(self.calibration, name, None) for name in ("scores", "value")]
+        if isinstance(self.calibration, type) or not all(callable(method) for method in methods):
             raise InvalidArgumentError(f"Expected `calibration` to be a measure such as WMMCE(), but got {self.calibration!r}.")
 
     def calibration_weight(self, step: int, batch_size: int) -> float:
@@ -67,7 +71,7 @@ class Objective:
 
     def kl_weight(self, step: int, dataset_size: int) -> float:
         r"""What the KL is multiplied by: $\beta/|D|$."""
-        return value_at(self.beta, step, "beta") / dataset_size
+        return value_at(self.beta, step, "beta") / positive("dataset_size", dataset_size)
 
     def __call__(
         self,
@@ -101,10 +105,15 @@ class Objective:
 
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Confidence and correctness ``[..., n]``: all that the calibration term sees of the network."""
-        return self.calibration.scores(logits.softmax(-1), targets)
+        return self.calibration.scores(_widened(logits).softmax(-1), targets)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """The mean over examples and samples of $-\\log p(y|x)$ for logits ``[..., n, K]``."""
-    rows = logits.reshape(-1, logits.shape[-1])
-    return F.cross_entropy(rows, targets.expand(logits.shape[:-1]).reshape(-1))
+    rows = _widened(logits).reshape(-1, logits.shape[-1])
+    return F.cross_entropy(rows, class_indices(targets).expand(logits.shape[:-1]).reshape(-1))
+
+
+def _widened(logits: Tensor) -> Tensor:
+    """Half precision overflows in the loss, and has too few digits near 1, where confidences lie."""
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
-from calibayes.data.batches import Source, batch_length, moved, rows
+from calibayes.data.batches import Source, as_tensors, batch_length, moved, rows
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import logits_of
@@ -155,7 +155,7 @@ def _blocks(x: Any, batch_size: int) -> Iterator[Sequence[Any]]:
     elif isinstance(x, Dataset):
         yield from _blocks(DataLoader(x, batch_size=batch_size), batch_size)
     else:
-        inputs = torch.as_tensor(x) if hasattr(x, "__array__") and not isinstance(x, Tensor) else x
+        inputs = as_tensors(x)
         total = batch_length(inputs, "x")
         yield [rows(inputs, slice(start, start + batch_size)) for start in range(0, total, batch_size)]
 

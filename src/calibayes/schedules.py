@@ -27,7 +27,9 @@ class Linear:
     start: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
+        value_at(self.start, 0, "start")
+        value_at(self.end, self.steps, "end")
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise InvalidArgumentError(f"Expected `steps` to be a positive integer, but got {self.steps!r}.")
 
     def __call__(self, step: int) -> float:

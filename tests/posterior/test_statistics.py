@@ -94,7 +94,7 @@ def test_infinite_entries_stay() -> None:
     posterior = cb.MeanField(net)
     statistics = StepStatistics(posterior)
     for _ in range(3):
-        statistics.add(statistics.fresh())
+        statistics.add(statistics.fresh(), 8)
     statistics.keep()
     assert torch.equal(posterior.buffer_values()["mask"], net.get_buffer("mask"))
 

@@ -224,7 +224,9 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
             OptimizerError,
             "Weight decay 0.1 on rho",
         ),
-        ({"optimizer": lambda p: torch.optim.LBFGS([q for g in p for q in g["params"]])}, OptimizerError, "LBFGS"),
+        ({"optimizer": lambda p: torch.optim.LBFGS([q for g in p for q in g["params"]])}, OptimizerError, "LBFGS|flat vectors"),
+        ({"optimizer": torch.optim.Muon}, OptimizerError, "cannot be made for flat vectors"),
+        ({"train": (data()[0].double(), data()[1])}, DataError, "inputs are torch.float64 but the weights are torch.float32"),
         ({"train": "data.csv"}, DataError, "but got a str"),
         ({"train": (torch.zeros(4, 5), torch.zeros(4))}, DataError, "integer type, but are torch.float32"),
         ({"train": (torch.zeros(4, 5), torch.zeros(3, dtype=torch.long))}, DataError, r"shape \[3\]"),
@@ -291,3 +293,27 @@ def test_a_terminal_is_shown_the_terms_and_the_time_left(tmp_path: Path) -> None
     assert "epoch 40/40" in text
     for word in ("loss", "ce ", "aece", "kl", "left 0:"):
         assert word in text
+
+
+def test_a_part_given_in_evaluation_mode_stays_in_it() -> None:
+    network = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    network[0].eval()
+    posterior = cb.MeanField(network)
+    cb.fit(posterior, data(), cb.Objective(), epochs=1)
+    buffers = posterior.buffer_values()
+    assert int(buffers["0.num_batches_tracked"]) == 0
+    assert int(buffers["2.num_batches_tracked"]) == 1
+
+
+def test_batch_norm_on_a_single_example_says_what_to_do() -> None:
+    network = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+    with pytest.raises(DataError, match="Batch norm met a batch of one example"):
+        cb.fit(cb.Point(network), data(9), cb.Objective(), batch_size=8)
+
+
+def test_micro_batches_count_by_their_size_in_the_statistics() -> None:
+    x, y = data(32)
+    network = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3))
+    posterior = cb.Point(network)
+    cb.fit(posterior, (x, y), cb.Objective(lam=0.0), epochs=1, batch_size=32, micro_batch_size=20)
+    torch.testing.assert_close(posterior.buffer_values()["0.running_mean"], 0.1 * x.mean(0))

@@ -5,11 +5,16 @@ For confidences $r_i$ and coefficients $u_i$, all kernel calibration measures ar
 $$ q = u^\top K u = \sum_{ij} u_i u_j \, e^{-|r_i - r_j|/\gamma}. $$
 
 Sorted by $r$, the kernel factorises on either side of the diagonal, $K_{kj} = e^{-z_k} e^{z_j}$ for $j < k$ with
-$z = (r - \mathrm{mid})/\gamma$, so one sort and a prefix sum from the left and one from the right give $Ku$, and with it the
-value and both derivatives:
+$z = (r - \mathrm{mid})/\gamma$, so one sort and a prefix sum from the left and one from the right give $Ku$, and with it both
+derivatives:
 
 $$ \frac{\partial q}{\partial u} = 2Ku, \qquad
    \frac{\partial q}{\partial r_k} = -\frac{2}{\gamma} u_k \sum_j \operatorname{sign}(r_k - r_j) K_{kj} u_j . $$
+
+The kernel is the covariance of a Markov process, so the form is also a sum of squares, which needs the left sums
+$a_k = \sum_{j \le k} K_{kj} u_j$ alone and, unlike $\sum_k u_k (Ku)_k$, loses no digits where the form is near zero:
+
+$$ q = a_n^2 + \sum_{k<n} \big(1 - e^{-2(z_{k+1} - z_k)}\big) \, a_k^2 . $$
 """
 
 from __future__ import annotations
@@ -52,11 +57,13 @@ def quadratic_form(scores: Tensor, coefficients: Tensor, width: float) -> Tensor
 def kernel_norm(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
     r"""$\sqrt{u^\top K u}$, with gradient zero where the value is zero.
 
-    A form below the rounding error of its own sums counts as zero: the quotient of two rounding errors is no gradient.
+    A norm below what rounding alone can make of zero, in the coefficients and in the sums, counts as zero: the quotient of
+    two rounding errors is no gradient.
     """
     form = quadratic_form(scores, coefficients, width)
-    noise = torch.finfo(torch.float64).eps * coefficients.detach().double().square().sum(-1).to(form.dtype)
-    above = form.detach() > noise
+    u = coefficients.detach()
+    rounding = torch.finfo(u.dtype).eps + u.shape[-1] * torch.finfo(torch.float64).eps
+    above = form.detach() > u.abs().sum(-1).mul_(rounding).square_()
     return torch.where(above, torch.where(above, form, 1.0).sqrt(), 0.0)
 
 
@@ -64,54 +71,62 @@ class _QuadraticForm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
         device = torch.device("cpu") if scores.device.type in _WITHOUT_FLOAT64 else scores.device
-        r, order = scores.to(device).double().sort(dim=-1)
-        u = coefficients.to(device).double().gather(-1, order)
-        z = (r - 0.5 * (r[..., :1] + r[..., -1:])) / width
-        if float(z.detach().amax()) > _LARGEST_EXPONENT:
+        r, order = scores.to(device).sort(dim=-1)
+        r, u = r.double(), coefficients.to(device).gather(-1, order).double()
+        low, high = r[..., :1], r[..., -1:]
+        spread = float((high - low).amax())
+        if spread > 2 * width * _LARGEST_EXPONENT:
             raise InvalidArgumentError(
-                f"Expected `kernel_width` to be at least {width * float(z.amax()) / _LARGEST_EXPONENT:.3g} for scores "
-                f"that spread over {float((r[..., -1] - r[..., 0]).amax()):.3g}, but got {width!r}."
+                f"Expected `kernel_width` to be at least {spread / (2 * _LARGEST_EXPONENT):.3g} for scores that spread over "
+                f"{spread:.3g}, but got {width!r}."
             )
-        rise = z.exp_()
+        rise = ((r - 0.5 * (low + high)) / width).exp_()
         fall = rise.reciprocal()
-        left = _before((u * rise).cumsum(-1)).mul_(fall)
-        value = (u * left).sum(-1).mul_(2).add_((u * u).sum(-1))
+        left = _sums_before(u * rise).mul_(fall)
+        gaps = r.diff(dim=-1)
+        up_to = left + u
+        value = _sum_of_squares(up_to, gaps * (-2 / width))
         if any(ctx.needs_input_grad[:2]):
-            right = _before((u * fall).flip(-1).cumsum(-1)).flip(-1).mul_(rise)
-            del rise, fall
-            grad_u = (left + right).add_(u).mul_(2)
-            grad_u = torch.empty_like(grad_u).scatter_(-1, order, grad_u)
-            slope = _strictly_before(left, r).sub_(_strictly_after(right, r)).mul_(u).mul_(-2 / width)
-            grad_r = torch.empty_like(slope).scatter_(-1, order, slope)
-            ctx.save_for_backward(grad_r.to(scores), grad_u.to(coefficients))
+            right = _sums_before((u * fall).flip(-1)).flip(-1).mul_(rise)
+            del r, rise, fall
+            kernel_times_u = _unsorted(up_to.add_(right), order, coefficients)
+            if not bool(gaps.all()):
+                left = _strictly_before(left, gaps)
+                right = _strictly_before(right.flip(-1), gaps.flip(-1)).flip(-1)
+            pull = _unsorted(right.sub_(left).mul_(u), order, scores)
+            ctx.save_for_backward(pull, kernel_times_u)
+            ctx.width = width
         return value.to(coefficients)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        grad_r, grad_u = ctx.saved_tensors
+        pull, kernel_times_u = ctx.saved_tensors
         needs_r, needs_u, _ = ctx.needs_input_grad
-        grad = grad.unsqueeze(-1)
-        return grad * grad_r if needs_r else None, grad * grad_u if needs_u else None, None
+        twice = 2 * grad.unsqueeze(-1)
+        return twice / ctx.width * pull if needs_r else None, twice * kernel_times_u if needs_u else None, None
 
 
-def _before(sums: Tensor) -> Tensor:
-    """Inclusive prefix sums made exclusive by a shift (subtracting the last term would cancel digits)."""
-    shifted = torch.zeros_like(sums)
-    shifted[..., 1:] = sums[..., :-1]
-    return shifted
+def _sums_before(terms: Tensor) -> Tensor:
+    """Exclusive prefix sums, without the subtraction of the last term that would cancel digits."""
+    sums = torch.zeros_like(terms)
+    torch.cumsum(terms[..., :-1], -1, out=sums[..., 1:])
+    return sums
 
 
-def _strictly_before(left: Tensor, r: Tensor) -> Tensor:
+def _sum_of_squares(up_to: Tensor, exponents: Tensor) -> Tensor:
+    last = up_to[..., -1].square()
+    return last - up_to[..., :-1].square().mul_(exponents.expm1_()).sum(-1)
+
+
+def _strictly_before(left: Tensor, gaps: Tensor) -> Tensor:
     """Every tied run takes the left sum of its first member: what lies strictly below it."""
-    starts = r[..., 1:] != r[..., :-1]
-    if bool(starts.all()):
-        return left.clone()
-    index = torch.arange(r.shape[-1], device=r.device).expand(r.shape)
-    first = torch.zeros_like(index)
-    first[..., 1:] = torch.where(starts, index[..., 1:], 0)
+    first = torch.zeros(left.shape, dtype=torch.long, device=left.device)
+    index = torch.arange(1, left.shape[-1], device=left.device)
+    torch.mul(index, gaps != 0, out=first[..., 1:])
     return left.gather(-1, first.cummax(-1).values)
 
 
-def _strictly_after(right: Tensor, r: Tensor) -> Tensor:
-    return _strictly_before(right.flip(-1), r.flip(-1)).flip(-1)
+def _unsorted(values: Tensor, order: Tensor, like: Tensor) -> Tensor:
+    values = values.to(like.dtype)
+    return torch.empty_like(values).scatter_(-1, order, values).to(like.device)

@@ -93,9 +93,12 @@ class WMMCE(_Scored):
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
         """The measure given confidences and correctness ``[..., n]``."""
-        right, wrong = (c, 1 - c) if weights is None else (weights * c, weights * (1 - c))
+        right, wrong = c, 1 - c
         # One example's worth: an empty group stays at zero and a nearly empty soft one bounded.
-        least = 1.0 if weights is None else _smallest(weights)
+        least: Tensor | float = 1.0
+        if weights is not None:
+            weights = weights / _mean_positive(weights)
+            right, wrong, least = weights * right, weights * wrong, _smallest_positive(weights)
         n_right, n_wrong = _at_least(right, least), _at_least(wrong, least)
         if self.normalization == "reference":
             n_right, n_wrong = n_right.square(), n_wrong.square()
@@ -169,8 +172,9 @@ class DECE(_Scored):
         m = torch.arange(1, self.bins + 1, dtype=r.dtype, device=r.device)
         borders = m * (m - 1) / (2 * self.bins)  # the sum of l/M over l < m
         members = torch.softmax((r.unsqueeze(-1) * m - borders) / self.temperature, dim=-1)
-        gaps = ((c - r) * _shares(r, weights)).unsqueeze(-2) @ members
-        return gaps.squeeze(-2).abs().sum(-1)
+        # Not a matrix product: autocast would take that in half precision.
+        gaps = (((c - r) * _shares(r, weights)).unsqueeze(-1) * members).sum(-2)
+        return gaps.abs().sum(-1)
 
     def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
         """The measure of probabilities ``[..., n, K]``, one number per leading index."""
@@ -262,7 +266,11 @@ def _at_least(members: Tensor, least: Tensor | float) -> Tensor:
     return total.clamp_min(least) if isinstance(least, float) else torch.maximum(total, least)
 
 
-def _smallest(weights: Tensor) -> Tensor:
+def _mean_positive(weights: Tensor) -> Tensor:
+    return weights.sum(-1, keepdim=True) / (weights > 0).sum(-1, keepdim=True)
+
+
+def _smallest_positive(weights: Tensor) -> Tensor:
     return torch.where(weights > 0, weights, torch.inf).amin(-1, keepdim=True)
 
 

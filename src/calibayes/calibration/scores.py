@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from calibayes.checks import check_predictions, check_probabilities, positive
+from calibayes.checks import check_predictions, check_probabilities, class_indices, positive
 
 __all__ = ["confidence", "correctness"]
 
@@ -65,7 +65,7 @@ def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, che
     probs = _widened(probs)
     if tau is None:
         return (probs.argmax(-1) == targets).to(probs.dtype)
-    index = targets.expand(probs.shape[:-1]).unsqueeze(-1)
+    index = class_indices(targets).expand(probs.shape[:-1]).unsqueeze(-1)
     margins = (probs - probs.gather(-1, index)) / positive("tau", tau)
     rivals = torch.sigmoid(margins).sum(-1) - 0.5  # the class itself has margin 0 and counts ½ in the sum
     return torch.relu(1 - rivals)

@@ -14,7 +14,19 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, default_colla
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
 
-__all__ = ["Batch", "DatasetSource", "LoaderSource", "Source", "TensorSource", "as_source", "batch_length", "moved", "rows"]
+__all__ = [
+    "Batch",
+    "DatasetSource",
+    "LoaderSource",
+    "Source",
+    "TensorSource",
+    "as_source",
+    "as_tensors",
+    "batch_length",
+    "moved",
+    "rows",
+    "tensors_in",
+]
 
 Batch = tuple[Any, Tensor]
 
@@ -59,7 +71,7 @@ class TensorSource:
     """Inputs (a tensor, a tuple or a dict of tensors) and targets that are in memory."""
 
     def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str) -> None:
-        self.inputs = _as_tensors(inputs)
+        self.inputs = as_tensors(inputs)
         self.targets = torch.as_tensor(targets)
         self.batch_size = batch_size
         self.size = batch_length(self.inputs, name)
@@ -178,7 +190,7 @@ def moved(inputs: Any, device: torch.device) -> Any:
 
 def batch_length(inputs: Any, name: str) -> int:
     """How many examples inputs of any structure hold; they must agree."""
-    parts = list(_tensors(inputs))
+    parts = list(tensors_in(inputs))
     lengths = {len(part) if part.dim() else 0 for part in parts}
     if len(lengths) != 1:
         shapes = ", ".join(str(list(part.shape)) for part in parts) or "none"
@@ -188,24 +200,26 @@ def batch_length(inputs: Any, name: str) -> int:
     return lengths.pop()
 
 
-def _tensors(inputs: Any) -> Iterator[Tensor]:
+def tensors_in(inputs: Any) -> Iterator[Tensor]:
+    """All tensors in inputs of any structure."""
     if isinstance(inputs, Tensor):
         yield inputs
     elif isinstance(inputs, Mapping):
         for value in inputs.values():
-            yield from _tensors(value)
+            yield from tensors_in(value)
     elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
         for value in inputs:
-            yield from _tensors(value)
+            yield from tensors_in(value)
 
 
-def _as_tensors(inputs: Any) -> Any:
+def as_tensors(inputs: Any) -> Any:
+    """Inputs of any structure with tensors in the place of arrays."""
     if isinstance(inputs, np.ndarray):
         return torch.from_numpy(inputs)
     if isinstance(inputs, Mapping):
-        return {key: _as_tensors(value) for key, value in inputs.items()}
+        return {key: as_tensors(value) for key, value in inputs.items()}
     if isinstance(inputs, tuple | list) and any(isinstance(value, Tensor | np.ndarray) for value in inputs):
-        return tuple(_as_tensors(value) for value in inputs)
+        return tuple(as_tensors(value) for value in inputs)
     return inputs
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from calibayes.errors import InvalidArgumentError
+from calibayes.data.batches import tensors_in
+from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.selection import Choice, audit_table
@@ -46,6 +47,8 @@ class Posterior(nn.Module):
         skeleton.release()
         self._skeleton = skeleton
         super().train(skeleton.module.training)
+        # A part in evaluation mode within a network in training mode was put there on purpose.
+        self._resting = [part for part in skeleton.module.modules() if skeleton.module.training and not part.training]
 
     # --- what is known about the weights ---
 
@@ -190,9 +193,11 @@ class Posterior(nn.Module):
         return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
 
     def train(self, mode: bool = True) -> Posterior:
-        """Set training or evaluation mode, for the network too."""
+        """Set training or evaluation mode, for the network too; parts that were given in evaluation mode stay in it."""
         super().train(mode)
         self._skeleton.module.train(mode)
+        for part in self._resting:
+            part.training = False
         return self
 
     @contextmanager
@@ -214,7 +219,10 @@ class Posterior(nn.Module):
         held = self.buffer_values() if buffers is None else buffers
         tied = {name: held[first] for name, first in self._buffer_names.items()}
         values = {**self._views(vectors), **self._frozen_values(), **tied}
-        output = self._skeleton.call(values, args, kwargs)
+        try:
+            output = self._skeleton.call(values, args, kwargs)
+        except (RuntimeError, ValueError) as error:
+            raise _explained(error, (args, kwargs), vectors[0].dtype) from error
         # Most networks update buffers in place; one that puts a new tensor in a buffer's place is heard too. A new shape
         # is a cache for inputs of another size, which the next call makes again.
         for name, before in held.items():
@@ -236,6 +244,19 @@ class Posterior(nn.Module):
     def _frozen_values(self) -> dict[str, Tensor]:
         held = _tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
+
+
+def _explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
+    """What the user can do about an error inside the network, where that can be told."""
+    types = {tensor.dtype for tensor in tensors_in(inputs) if tensor.is_floating_point()}
+    if types and types != {dtype}:
+        told = ", ".join(sorted(map(str, types)))
+        return DataError(f"The inputs are {told} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
+    if "more than 1 value per channel" in str(error):
+        return DataError(
+            f"Batch norm met a batch of one example. Choose a batch size that leaves no single one over. ({error})"
+        )
+    return error
 
 
 def _held(tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> nn.Module:

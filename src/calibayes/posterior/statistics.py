@@ -19,24 +19,24 @@ class StepStatistics:
 
     def __init__(self, posterior: Posterior) -> None:
         self._held = posterior.buffer_values()
-        self._runs = 0
+        self._examples = 0
         self._means: dict[str, Tensor] = {}
 
     def fresh(self) -> dict[str, Tensor]:
         """Copies for one run of the network to update."""
         return {name: value.clone() for name, value in self._held.items()}
 
-    def add(self, updated: dict[str, Tensor]) -> None:
-        """Count one run's updated buffers; integers (step counters) are taken as they are.
+    def add(self, updated: dict[str, Tensor], examples: int) -> None:
+        """Count one run's updated buffers by its number of examples; integers (step counters) are taken as they are.
 
         What all runs agree on is kept to the bit: constants, and masks with infinite or very large entries.
         """
-        self._runs += 1
+        self._examples += examples
         for name, value in updated.items():
             value = value.detach()
             mean = self._means.get(name)
             if mean is not None and value.is_floating_point():
-                value = torch.where(value == mean, mean, mean + (value - mean) / self._runs)
+                value = torch.where(value == mean, mean, mean + (value - mean) * (examples / self._examples))
             self._means[name] = value
 
     def keep(self) -> None:

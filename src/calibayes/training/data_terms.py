@@ -78,7 +78,7 @@ class DataTerms:
         buffers = self.statistics.fresh()
         logits = self.stepper.logits(self.leaves, self.count, part, buffers)
         if update:
-            self.statistics.add(buffers)
+            self.statistics.add(buffers, len(part[1]))
         return logits
 
     def _backward(self, loss: Tensor) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calibayes.data.batches import Source, TensorSource
+from calibayes.data.batches import Source, TensorSource, tensors_in
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.schedules import Schedule, value_at
@@ -30,7 +30,9 @@ def fingerprint(
     **others: object,
 ) -> dict[str, Any]:
     """A description of a run that is the same in every process. Epochs are not in it: a finished run may be prolonged."""
-    hyperparameters = [{k: _told(v) for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    hyperparameters = [
+        {k: _told(v) for k, v in group.items() if k not in ("params", "initial_lr")} for group in optimizer.param_groups
+    ]
     return {
         "posterior": posterior.kind,
         "parameters": {choice.name: [choice.role, *choice.shape] for choice in posterior.choices},
@@ -60,16 +62,9 @@ def _sampled(source: Source) -> int | None:
     index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
     inputs, _ = source.take(index)
     total = zlib.crc32(_bytes(source.targets.long()))
-    for tensor in _leaves(inputs):
+    for tensor in tensors_in(inputs):
         total = zlib.crc32(_bytes(tensor), total)
     return total
-
-
-def _leaves(inputs: Any) -> list[Tensor]:
-    if isinstance(inputs, Tensor):
-        return [inputs]
-    parts = inputs.values() if isinstance(inputs, dict) else inputs
-    return [leaf for part in parts for leaf in _leaves(part)]
 
 
 def _bytes(tensor: Tensor) -> bytes:

@@ -147,7 +147,10 @@ def fit(
 
 
 def _optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
-    made = factory(posterior.parameter_groups())
+    try:
+        made = factory(posterior.parameter_groups())
+    except (TypeError, ValueError) as error:
+        raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(
             "Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, "

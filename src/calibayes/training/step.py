@@ -163,18 +163,19 @@ class Stepper:
         return logits
 
     def _chosen_chunk(self, part: Batch) -> int:
-        """How many samples run at once; a network that vmap cannot handle is found out by a trial run without gradients."""
+        """How many samples run at once; a network that vmap cannot handle is found out by a trial run."""
         wanted = self.settings.sample_chunk
         if wanted == "auto":
             wanted = _MOST_AT_ONCE if pays_to_vectorize(self.posterior) else 1
         chunk = min(wanted, self._samples)
         if chunk == 1:
             return 1
-        vectors = [vector.detach().expand(2, -1) for vector in self.posterior.mean_vectors()]
+        vectors = [vector.detach().repeat(2, 1).requires_grad_() for vector in self.posterior.mean_vectors()]
         buffers = StepStatistics(self.posterior).fresh()
         try:
-            with torch.no_grad(), self._autocast():
-                call_samples(self.posterior, vectors, part[0], len(part[1]), buffers)
+            with self._autocast():
+                logits = call_samples(self.posterior, vectors, part[0], len(part[1]), buffers)
+            logits.sum().backward()
         except (RuntimeError, NotImplementedError) as error:
             if self.settings.sample_chunk != "auto":
                 reason = str(error).strip().splitlines()[0]
