@@ -7,6 +7,7 @@ pieces needs the second step on its own.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
@@ -18,7 +19,7 @@ from calibayes.calibration.scores import confidence, correctness
 from calibayes.checks import check_predictions, positive
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["DECE", "MMCE", "WMMCE", "Measure", "Normalization", "Scores", "dece", "mmce", "wmmce"]
+__all__ = ["DECE", "MMCE", "WMMCE", "Measure", "Normalization", "Scores"]
 
 Scores = Literal["soft", "hard"]
 Normalization = Literal["paper", "reference"]
@@ -37,7 +38,7 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Scored:
+class _Scored(ABC):
     """Which confidence and correctness a measure sees.
 
     Attributes:
@@ -60,6 +61,17 @@ class _Scored:
         soft = self.mode == "soft"
         r = confidence(probs, self.tau_r if soft else None, check=False)
         return r, correctness(probs, targets, self.tau_c if soft else None, check=False)
+
+    @abstractmethod
+    def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The measure given confidences and correctness ``[..., n]``."""
+
+    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
+        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
+        if check:
+            check_predictions(probs, targets, weights)
+        r, c = self.scores(probs, targets)
+        return self.value(r, c, None if weights is None else weights.to(r).expand(r.shape))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +116,6 @@ class WMMCE(_Scored):
             n_right, n_wrong = n_right.square(), n_wrong.square()
         return kernel_norm(r, right * (1 - r) / n_right - wrong * r / n_wrong, self.kernel_width)
 
-    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
-        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
-        return _measure(self, probs, targets, weights, check)
-
 
 @dataclass(frozen=True, kw_only=True)
 class MMCE(_Scored):
@@ -136,10 +144,6 @@ class MMCE(_Scored):
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
         """The measure given confidences and correctness ``[..., n]``."""
         return kernel_norm(r, (c - r) * _shares(r, weights), self.kernel_width)
-
-    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
-        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
-        return _measure(self, probs, targets, weights, check)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,85 +179,6 @@ class DECE(_Scored):
         # Not a matrix product: autocast would take that in half precision.
         gaps = (((c - r) * _shares(r, weights)).unsqueeze(-1) * members).sum(-2)
         return gaps.abs().sum(-1)
-
-    def __call__(self, probs: Tensor, targets: Tensor, weights: Tensor | None = None, *, check: bool = True) -> Tensor:
-        """The measure of probabilities ``[..., n, K]``, one number per leading index."""
-        return _measure(self, probs, targets, weights, check)
-
-
-def wmmce(
-    probs: Tensor,
-    targets: Tensor,
-    *,
-    weights: Tensor | None = None,
-    kernel_width: float = 0.4,
-    scores: Scores = "soft",
-    tau_r: float = 1e-3,
-    tau_c: float = 1e-2,
-    normalization: Normalization = "paper",
-    check: bool = True,
-) -> Tensor:
-    """The weighted maximum mean calibration error; see `WMMCE` for the maths.
-
-    Args:
-        probs: class probabilities, shape ``[..., n, K]``; leading axes are independent batches.
-        targets: labels in $0 … K-1$, shape ``[..., n]`` or ``[n]``.
-        weights: optional non-negative example weights, shape ``[..., n]`` or ``[n]``; only their ratios matter.
-        kernel_width: $γ$ of the Laplace kernel.
-        scores: ``"soft"`` (fully differentiable) or ``"hard"``.
-        tau_r: temperature of the soft confidence.
-        tau_c: temperature of the soft correctness.
-        normalization: ``"paper"`` or ``"reference"``.
-        check: whether to verify the inputs; switch it off in an inner loop.
-
-    Example:
-        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
-        >>> round(float(wmmce(probs, torch.tensor([0, 1, 1]), scores="hard")), 4)
-        0.6518
-    """
-    measure = WMMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
-    return measure(probs, targets, weights, check=check)
-
-
-def mmce(
-    probs: Tensor,
-    targets: Tensor,
-    *,
-    weights: Tensor | None = None,
-    kernel_width: float = 0.4,
-    scores: Scores = "soft",
-    tau_r: float = 1e-3,
-    tau_c: float = 1e-2,
-    normalization: Normalization = "paper",
-    check: bool = True,
-) -> Tensor:
-    """The maximum mean calibration error; see `MMCE` for the maths and `wmmce` for the arguments."""
-    measure = MMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
-    return measure(probs, targets, weights, check=check)
-
-
-def dece(
-    probs: Tensor,
-    targets: Tensor,
-    *,
-    weights: Tensor | None = None,
-    bins: int = 15,
-    temperature: float = 0.01,
-    scores: Scores = "soft",
-    tau_r: float = 1e-3,
-    tau_c: float = 1e-2,
-    check: bool = True,
-) -> Tensor:
-    """The differentiable expected calibration error; see `DECE` for the maths and `wmmce` for the other arguments."""
-    measure = DECE(mode=scores, tau_r=tau_r, tau_c=tau_c, bins=bins, temperature=temperature)
-    return measure(probs, targets, weights, check=check)
-
-
-def _measure(measure: Measure, probs: Tensor, targets: Tensor, weights: Tensor | None, check: bool) -> Tensor:
-    if check:
-        check_predictions(probs, targets, weights)
-    r, c = measure.scores(probs, targets)
-    return measure.value(r, c, None if weights is None else weights.to(r).expand(r.shape))
 
 
 def _shares(r: Tensor, weights: Tensor | None) -> Tensor | float:
