@@ -19,12 +19,15 @@ class Interrupt:
 
 @contextmanager
 def interruptible() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a request; a second one stops at once, as usual."""
+    """Turn the first Ctrl-C into a request; a second one stops at once, as usual.
+
+    A process that ignores Ctrl-C (a worker whose parent sees to it) goes on ignoring it.
+    """
     state = Interrupt()
-    if threading.current_thread() is not threading.main_thread():
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or previous == signal.SIG_IGN:
         yield state
         return
-    previous = signal.getsignal(signal.SIGINT)
 
     def request(number: int, frame: FrameType | None) -> None:
         if state.requested:

@@ -1,0 +1,174 @@
+"""The demo's course, on a few images."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+import calibayes as cb
+from calibayes.data import Splits, fashion_mnist
+from calibayes.errors import InvalidArgumentError
+from calibayes.recipes.demo import Results, Run, Settings, choose, jobs, run_demo
+from calibayes.recipes.demo.files import describe
+from calibayes.recipes.demo.show import show
+from calibayes.recipes.demo.words import closing_words, summary
+
+TINY = Settings(seeds=2, train=96, validation=64, test=128, epochs=2, batch_size=32, predictive_samples=2)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_data() -> Iterator[None]:
+    jobs.load.cache_clear()
+    yield
+    jobs.load.cache_clear()
+
+
+class Shown(NamedTuple):
+    """What a tiny demo leaves behind."""
+
+    numbers: dict[str, Any]
+    out: str
+    err: str
+    folder: Path
+
+
+def shown(place: Path) -> Shown:
+    out, err, folder = io.StringIO(), io.StringIO(), place / "demo"
+    consoles = {"console": Console(file=out, highlight=False), "aside": Console(file=err, highlight=False)}
+    show(TINY, folder, **consoles, command="calibayes demo", workers=1)
+    return Shown(json.loads((folder / "results.json").read_text()), out.getvalue(), err.getvalue(), folder)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    return shown(tmp_path_factory.mktemp("first"))
+
+
+def test_the_files_say_what_is_printed(first: Shown) -> None:
+    numbers, out, err, folder = first
+    table = (folder / "table.txt").read_text()
+    assert table in out
+    for scheme in cb.SCHEMES:
+        found = numbers["schemes"][scheme]
+        cells = re.search(rf"^ *{scheme.upper()} .*$", table, flags=re.MULTILINE)
+        assert cells is not None
+        for name, scale, digits in (("accuracy", 100, 1), ("ece", 100, 1), ("nll", 1, 3), ("brier", 1, 3)):
+            values = [seed["test"][name] for seed in found["seeds"]]
+            mean, std = float(np.mean(values)), float(np.std(values, ddof=1))
+            assert f" {scale * mean:.{digits}f} ± {scale * std:.{digits}f} " in cells[0] + " "
+            assert found["test"][name] == pytest.approx({"mean": mean, "std": std})
+        assert [seed["seed"] for seed in found["seeds"]] == [0, 1]
+    assert (folder / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    assert set(numbers["versions"]) == {"python", "torch", "calibayes"}
+    assert numbers["command"] == "calibayes demo"
+    assert numbers["machine"]["cpu"]
+    trainings = 9 + 4  # nine candidates, and one more seed for each scheme
+    assert len(re.findall(r"^\[ ?\d+/13\] .* validation NLL [0-9.]+", err, flags=re.MULTILINE)) == trainings
+    assert len(re.findall(r", about \d+:\d\d left$", err, flags=re.MULTILINE)) == trainings - 1
+    assert "\x1b" not in out + err  # no terminal, no control characters
+
+
+def test_the_choice_is_the_lowest_validation_nll_of_each_scheme(first: Shown) -> None:
+    numbers = first.numbers
+    assert len(numbers["candidates"]) == 9
+    for scheme in cb.SCHEMES:
+        tried = [each for each in numbers["candidates"] if each["scheme"] == scheme]
+        best = min(tried, key=lambda each: each["validation"]["nll"])
+        found = numbers["schemes"][scheme]
+        assert (found["lam"], found["beta"]) == (best["lam"], best["beta"])
+        assert found["seeds"][0]["validation"] == best["validation"]  # what was chosen is what is tested
+
+
+def test_the_same_settings_give_the_same_numbers(first: Shown, tmp_path: Path) -> None:
+    second = shown(tmp_path)
+    assert {**second.numbers, "seconds": None} == {**first.numbers, "seconds": None}
+    assert (second.folder / "table.txt").read_text() == (first.folder / "table.txt").read_text()
+
+
+def test_test_labels_have_no_say_in_the_choice(first: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_wrong_test_labels(train: int, validation: int, seed: int) -> Splits:
+        splits = fashion_mnist(train, validation, seed)
+        x, y = splits.test
+        return replace(splits, test=(x, (y + 1) % 10))
+
+    monkeypatch.setattr(jobs, "fashion_mnist", with_wrong_test_labels)
+    misled = describe(run_demo(TINY, workers=1), "")
+    assert misled["candidates"] == first.numbers["candidates"]
+    for scheme, found in misled["schemes"].items():
+        honest = first.numbers["schemes"][scheme]
+        assert (found["lam"], found["beta"]) == (honest["lam"], honest["beta"])
+        assert [seed["validation"] for seed in found["seeds"]] == [seed["validation"] for seed in honest["seeds"]]
+        assert found["test"]["nll"] != honest["test"]["nll"]
+
+
+def test_the_caller_keeps_its_threads_and_its_random_state() -> None:
+    state = torch.get_rng_state()
+    torch.set_num_threads(2)
+    try:
+        run_demo(replace(TINY, seeds=1, epochs=1), workers=1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def scores(value: float) -> cb.metrics.Scores:
+    return cb.metrics.Scores(n=10, bins=15, accuracy=value, nll=value, brier=value, ece=value, confidence=0.5)
+
+
+def results(**values: tuple[float, ...]) -> Results:
+    test = {name.replace("_", "-"): [scores(value) for value in each] for name, each in values.items()}
+    chosen = {scheme: Run(scheme, 0.0, 0.0, 0) for scheme in cb.SCHEMES}
+    settings = Settings(seeds=len(test["fnn"]))
+    return Results(settings, [], chosen, test, test, [], 1, 1.0)
+
+
+def test_the_closing_words_follow_the_numbers() -> None:
+    words = closing_words(results(fnn=(0.50, 0.52), bnn=(0.31, 0.33), ca_fnn=(0.30, 0.34), ca_bnn=(0.60, 0.62)))
+    assert "lowest NLL:       BNN (0.320 ± 0.014), then CA-FNN (0.320 ± 0.028): within the spread" in words
+    assert "highest accuracy: CA-BNN (61.0 ± 1.4), then FNN (51.0 ± 1.4): apart" in words
+    assert "highest ECE" not in words
+
+
+def test_one_seed_is_no_evidence() -> None:
+    made = results(fnn=(0.5,), bnn=(0.3,), ca_fnn=(0.4,), ca_bnn=(0.6,))
+    assert "none of these differences is evidence" in closing_words(made)
+    assert "apart" not in closing_words(made).split("\n", 3)[3]
+    assert summary(made.test["fnn"])["nll"] == (0.5, None)
+
+
+def test_of_equal_candidates_the_first_is_chosen() -> None:
+    tried = [jobs.Trained(run, scores(0.5), {}) for run in Settings().candidates()]
+    assert {scheme: (each.run.lam, each.run.beta) for scheme, each in choose(tried).items()} == {
+        "fnn": (0.0, 0.0),
+        "bnn": (0.0, 0.03),
+        "ca-fnn": (3.0, 0.0),
+        "ca-bnn": (3.0, 0.03),
+    }
+
+
+@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("epochs", -1), ("train", 2.5), ("seeds", True)])
+def test_impossible_counts_are_quoted(name: str, value: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"`{name}` to be a positive integer, but got {value}"):
+        Settings(**{name: value})
+
+
+@pytest.mark.parametrize("values", [(), (0.0,), (1.0, -1.0)])
+def test_impossible_grids_are_quoted(values: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidArgumentError, match="`lams` to be positive numbers"):
+        Settings(lams=values)
+
+
+def test_more_test_images_than_are_left_are_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="at most 6000, the images that are left, but got 7000"):
+        run_demo(Settings(test=7000), workers=1)
