@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 __all__ = [
     "CalibayesError",
     "CheckpointError",
@@ -73,6 +75,14 @@ class NonFiniteLossError(CalibayesError, ArithmeticError):
         self.term = term
         self.epoch = epoch
         self.step = step
+
+    def __reduce__(self) -> tuple[Callable[..., NonFiniteLossError], tuple[object, ...]]:
+        # Exceptions are pickled by their positional arguments alone; this one has to cross process borders whole.
+        return _non_finite, (str(self), self.term, self.epoch, self.step)
+
+
+def _non_finite(message: str, term: str, epoch: int, step: int) -> NonFiniteLossError:
+    return NonFiniteLossError(message, term=term, epoch=epoch, step=step)
 
 
 class CheckpointError(CalibayesError, RuntimeError):

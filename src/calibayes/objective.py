@@ -16,6 +16,9 @@ from calibayes.schedules import Schedule, value_at
 
 __all__ = ["SCHEMES", "Objective", "Terms"]
 
+# Never a label: PyTorch's own default would pass silently over every example that is labelled -100.
+_NO_LABEL = -(2**62)
+
 SCHEMES = ("fnn", "bnn", "ca-fnn", "ca-bnn")
 """The paper's four schemes: `Point` or `MeanField`, without or with (``ca-``) the calibration term."""
 
@@ -110,8 +113,11 @@ class Objective:
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """The mean over examples and samples of $-\\log p(y|x)$ for logits ``[..., n, K]``."""
-    rows = _widened(logits).reshape(-1, logits.shape[-1])
-    return F.cross_entropy(rows, class_indices(targets).expand(logits.shape[:-1]).reshape(-1))
+    labels = class_indices(targets)
+    if logits.dim() > 2:
+        labels = labels.expand(logits.shape[:-1]).reshape(-1)
+        logits = logits.reshape(-1, logits.shape[-1])
+    return F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL)
 
 
 def _widened(logits: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+_MPS = torch.backends.mps.is_available()
+
 __all__ = ["derived_seed", "generator_for", "preserved_global_state", "seed_globally"]
 
 
@@ -32,7 +34,7 @@ def seed_globally(seed: int, *place: int | str, everything: bool = False) -> Non
     torch.default_generator.manual_seed(derived)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(derived)
-    if torch.backends.mps.is_available():
+    if _MPS:
         torch.mps.manual_seed(derived)
     if everything:
         np.random.seed(derived % 2**32)

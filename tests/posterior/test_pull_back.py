@@ -33,7 +33,7 @@ def test_of_samples(count: int) -> None:
     scales = made.scales()
     draws = [made.draw(generator, scales) for generator in generators(count)]
     expected = torch.autograd.grad(torch.stack([loss(vectors) for vectors in draws]).sum(), list(made.parameters()))
-    leaves, shifts = made.leaves(generators(count), scales)
+    leaves, shifts = made.leaves(made.noise(generators(count)), count, scales)
     for k, vectors in enumerate(draws):
         assert all(torch.equal(leaf if count == 1 else leaf[k], v) for leaf, v in zip(leaves, vectors, strict=True))
     loss(leaves).backward()
@@ -47,7 +47,7 @@ def test_gradients_add_up() -> None:
     made = posterior()
     scales = made.scales()
     for times in (1, 2):
-        leaves, shifts = made.leaves(generators(1), scales)
+        leaves, shifts = made.leaves(made.noise(generators(1)), 1, scales)
         loss(leaves).backward()
         made.pull_back(leaves, shifts)
         found = [vector.grad.clone() for vector in made.parameters() if vector.grad is not None]

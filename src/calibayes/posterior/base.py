@@ -140,21 +140,30 @@ class Posterior(nn.Module):
             for group, scale in zip(self.groups, scales, strict=True)
         ]
 
-    def leaves(self, generators: Sequence[torch.Generator], scales: Scales) -> tuple[list[Tensor], list[Tensor | None]]:
-        """Samples to differentiate a loss in, one per generator, and what `pull_back` needs to go on from there.
+    def noise(self, generators: Sequence[torch.Generator]) -> list[Tensor | None]:
+        """Standard normal noise for `leaves`, one sample per generator: ``[N]`` for one, ``[C, N]`` for several."""
+        return [group.noise(generators) if isinstance(group, GaussianGroup) else None for group in self.groups]
+
+    def leaves(self, noise: Sequence[Tensor | None], count: int, scales: Scales) -> tuple[list[Tensor], list[Tensor | None]]:
+        """Samples to differentiate a loss in, and what `pull_back` needs to go on from there.
+
+        Args:
+            noise: what `noise` returned; it is used up.
+            count: how many samples that is.
+            scales: what `scales` returned.
 
         Returns:
             For each group the weights, ``[N]`` for one sample and ``[C, N]`` for several, and their distance from the mean.
         """
         vectors, shifts = [], []
-        for group, scale in zip(self.groups, scales, strict=True):
+        for group, drawn, scale in zip(self.groups, noise, scales, strict=True):
             vector = group.mean().detach()  # type: ignore[operator]
             shift = None
-            if isinstance(group, GaussianGroup) and scale is not None:
-                shift = group.shift(generators, scale)
+            if drawn is not None and scale is not None:
+                shift = drawn.mul_(scale)
                 vector = vector + shift
-            elif len(generators) > 1:
-                vector = vector.expand(len(generators), -1)
+            elif count > 1:
+                vector = vector.expand(count, -1)
             vectors.append(vector.detach().requires_grad_())
             shifts.append(shift)
         return vectors, shifts
@@ -168,6 +177,11 @@ class Posterior(nn.Module):
                 group.pull_back(vector.grad, shift)
             elif isinstance(group, PointGroup):
                 group.pull_back(vector.grad)
+
+    def kl_values(self, scales: Scales) -> list[Tensor]:
+        """Each group's KL, outside the graph: what `kl` is the sum of."""
+        pairs = zip(self.groups, scales, strict=True)
+        return [group.kl_value(scale) for group, scale in pairs if isinstance(group, GaussianGroup) and scale is not None]
 
     def pull_back_kl(self, scales: Scales, weight: float) -> None:
         """Add the gradient of ``weight`` times the KL to those of the posterior's parameters."""

@@ -74,13 +74,13 @@ class GaussianGroup(nn.Module):
         theta: Tensor = _Reparameterised.apply(self.mu, self.rho, noise.mul_(scale))  # type: ignore[no-untyped-call]
         return theta
 
-    def shift(self, generators: Sequence[torch.Generator], scale: Tensor) -> Tensor:
-        r"""$\sigma \circ \epsilon$, each from its own generator: ``[N]`` for one, ``[C, N]`` for several."""
+    def noise(self, generators: Sequence[torch.Generator]) -> Tensor:
+        r"""$\epsilon$, each from its own generator: ``[N]`` for one, ``[C, N]`` for several."""
         shape = self.mu.shape if len(generators) == 1 else (len(generators), *self.mu.shape)
         noise = torch.empty(shape, dtype=self.mu.dtype, device=self.mu.device)
         for row, generator in zip(noise.view(len(generators), -1), generators, strict=True):
             row.normal_(generator=generator)
-        return noise.mul_(scale)
+        return noise
 
     def pull_back(self, gradient: Tensor, shift: Tensor) -> None:
         r"""The chain rule $(\nabla_\varphi\theta)\nabla_\theta$: from the samples' gradients to those of $\mu$ and $\rho$.
@@ -109,6 +109,11 @@ class GaussianGroup(nn.Module):
         value: Tensor = _GaussianKL.apply(self.mu, self.rho, scale, self.prior_mean, self.prior_std)  # type: ignore[no-untyped-call]
         return value
 
+    def kl_value(self, scale: Tensor) -> Tensor:
+        """The same, outside the graph."""
+        offset = self.mu.detach() if self.prior_mean is None else self.mu.detach() - self.prior_mean
+        return _gaussian_kl(offset, self.rho.detach(), scale, self.prior_std)
+
     def extra_repr(self) -> str:
         """The pair's name, length and prior."""
         return f"{self.name!r}, weights={self.mu.numel():,}, prior_std={self.prior_std:g}"
@@ -136,15 +141,19 @@ class _Reparameterised(torch.autograd.Function):
         return grad, grad * shift, None
 
 
+def _gaussian_kl(offset: Tensor, rho: Tensor, scale: Tensor, prior_std: float) -> Tensor:
+    spread = torch.dot(scale, scale) + torch.dot(offset, offset)
+    value: Tensor = spread * (0.5 * prior_std**-2) - rho.sum() + offset.numel() * (math.log(prior_std) - 0.5)
+    return value
+
+
 class _GaussianKL(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mu: Tensor, rho: Tensor, scale: Tensor, prior_mean: Tensor | None, prior_std: float) -> Tensor:
         offset = mu if prior_mean is None else mu - prior_mean
         ctx.save_for_backward(offset, scale)
         ctx.precision = prior_std**-2
-        spread = torch.dot(scale, scale) + torch.dot(offset, offset)
-        value: Tensor = spread * (0.5 * ctx.precision) - rho.sum() + mu.numel() * (math.log(prior_std) - 0.5)
-        return value
+        return _gaussian_kl(offset, rho, scale, prior_std)
 
     @staticmethod
     @once_differentiable

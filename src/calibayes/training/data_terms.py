@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from calibayes.data.batches import Batch
 from calibayes.objective import cross_entropy
+from calibayes.posterior.outputs import check_labels
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.randomness import seed_globally
 
@@ -44,8 +44,8 @@ class DataTerms:
 
     def backward(
         self, parts: list[Batch], calibration_parts: list[Batch] | None, weight: float, calibration_weight: float
-    ) -> tuple[Tensor, Tensor]:
-        """Backpropagate the weighted terms to the leaves; returns mean cross-entropy and AECE.
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Backpropagate the weighted terms to the leaves; returns what mean cross-entropy and AECE are the sums of.
 
         Args:
             parts: the batch.
@@ -54,14 +54,15 @@ class DataTerms:
             calibration_weight: of AECE.
         """
         examples = sum(len(targets) for _, targets in parts)
-        cross = torch.zeros((), device=self.stepper.posterior.device)
+        cross = []
         held_out = calibration_parts is not None and calibration_parts is not parts
         calibration = None if calibration_parts is None else _Calibration(self, calibration_parts, held_out)
         for index, part in enumerate(parts):
             logits = self.logits(part, index, "batch", update=True)
-            term = cross_entropy(logits, part[1]) * (len(part[1]) / examples)
-            cross = cross + term.detach()
-            loss = term * weight
+            share = len(part[1]) / examples
+            term = self._cross_entropy(logits, part[1])
+            cross.append(_times(share, term.detach()))
+            loss = _times(share * weight, term)
             if calibration is not None and not held_out:
                 loss = loss + calibration.term(logits, part[1], index) * calibration_weight
             self._backward(loss)
@@ -69,7 +70,14 @@ class DataTerms:
             for index, part in enumerate(calibration.parts):
                 logits = self.logits(part, index, "held-out", update=False)
                 self._backward(calibration.term(logits, part[1], index) * calibration_weight)
-        return cross, torch.zeros_like(cross) if calibration is None else calibration.value
+        return cross, [] if calibration is None else [calibration.value]
+
+    def _cross_entropy(self, logits: Tensor, targets: Tensor) -> Tensor:
+        try:
+            return cross_entropy(logits, targets)
+        except IndexError:
+            check_labels(targets, logits.shape[-1])
+            raise
 
     def logits(self, part: Batch, index: int, stream: Literal["batch", "held-out"], *, update: bool) -> Tensor:
         """The network in training mode; dropout is seeded by the place, so a second pass sees the same masks."""
@@ -82,8 +90,11 @@ class DataTerms:
         return logits
 
     def _backward(self, loss: Tensor) -> None:
-        run: Callable[[], None] = self.stepper.scaler.scale(loss).backward
-        run()
+        self.stepper.scaler.scale(loss).backward()
+
+
+def _times(factor: float, value: Tensor) -> Tensor:
+    return value if factor == 1.0 else value * factor
 
 
 class _Calibration:

@@ -6,6 +6,7 @@ import math
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -61,9 +62,11 @@ class Stepper:
     ) -> None:
         self.posterior, self.objective, self.optimizer = posterior, objective, optimizer
         self.dataset_size, self.settings = dataset_size, settings
+        self.device = posterior.device
         half = settings.precision == torch.float16
-        self.scaler = torch.amp.GradScaler(posterior.device.type, enabled=half)
-        self._samples = settings.samples if posterior.num_bayesian else 1
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
+        self._bayesian = posterior.num_bayesian > 0
+        self._samples = settings.samples if self._bayesian else 1
         self._chunk: int | None = None
         self._checked = False
 
@@ -76,20 +79,20 @@ class Stepper:
         statistics = StepStatistics(self.posterior)
         scales = self.posterior.scales()
         self.optimizer.zero_grad(set_to_none=True)
-        cross = calibration = torch.zeros((), device=self.posterior.device)
+        cross, calibration = [], []
         if self._chunk is None:
             self._chunk = self._chosen_chunk(parts[0])
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
-            leaves, shifts = self.posterior.leaves(self._generators(first, count, place), scales)
+            leaves, shifts = self.posterior.leaves(self._noise(place, first, count), count, scales)
             data = DataTerms(self, leaves, count, first, statistics, place)
             share = count / self._samples
             found = data.backward(parts, calibration_parts, share, share * weight)
-            cross, calibration = cross + share * found[0], calibration + share * found[1]
+            cross += [share * value for value in found[0]]
+            calibration += [share * value for value in found[1]]
             self.posterior.pull_back(leaves, shifts)
-        with torch.no_grad():
-            kl = self.posterior.kl(scales)
-        kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self.posterior.num_bayesian else 0.0
+        kl = self.posterior.kl_values(scales)
+        kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
         terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
         if kl_weight > 0:
             self.posterior.pull_back_kl(scales, kl_weight * self.scaler.get_scale())
@@ -97,22 +100,25 @@ class Stepper:
         statistics.keep()
         return terms
 
-    def _generators(self, first: int, count: int, place: Place) -> list[torch.Generator]:
-        """One for each θ_r, r = first … first+count-1, seeded by the place: samples do not depend on how they are grouped."""
-        device, seed = self.posterior.device, self.settings.seed
-        return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in range(first, first + count)]
+    def _noise(self, place: Place, first: int, count: int) -> list[Tensor | None]:
+        """The noise of samples first … first+count-1: each θ_r has its own seed, however they are grouped."""
+        seed = self.settings.seed
+        samples = range(first, first + count)
+        return self.posterior.noise([generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in samples])
 
     def _terms(
         self,
-        cross: Tensor,
-        calibration: Tensor,
-        kl: Tensor,
+        cross: list[Tensor],
+        calibration: list[Tensor],
+        kl: list[Tensor],
         weight: float,
         kl_weight: float,
         examples: int,
         place: Place,
     ) -> StepTerms:
-        values = torch.stack([cross, calibration.to(cross.dtype), kl.to(cross.dtype)]).tolist()
+        numbers = torch.stack([value.to(cross[0].dtype) for value in (*cross, *calibration, *kl)]).tolist()  # one transfer
+        bounds = (0, len(cross), len(cross) + len(calibration), len(numbers))
+        values = [sum(numbers[a:b], 0.0) for a, b in pairwise(bounds)]
         for name, value in zip(("cross_entropy", "calibration", "kl"), values, strict=True):
             if not math.isfinite(value):
                 raise NonFiniteLossError(
@@ -137,6 +143,9 @@ class Stepper:
                     epoch=place.epoch + 1,
                     step=place.step + 1,
                 )
+        if not self.scaler.is_enabled():
+            self.optimizer.step()
+            return
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
@@ -156,7 +165,8 @@ class Stepper:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
                 logits = call_samples(self.posterior, leaves, inputs, len(targets), buffers)
-        check_labels(targets, logits.shape[-1])
+        if self.device.type != "cpu":  # where a wrong label ends the process; elsewhere the loss itself refuses it
+            check_labels(targets, logits.shape[-1])
         if not self._checked:
             check_not_probabilities(logits)
             self._checked = True
@@ -186,4 +196,4 @@ class Stepper:
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision is None:
             return nullcontext()
-        return torch.autocast(self.posterior.device.type, dtype=self.settings.precision)
+        return torch.autocast(self.device.type, dtype=self.settings.precision)
