@@ -15,15 +15,21 @@ __all__ = ["Timing", "interleaved", "peak_memory"]
 
 @dataclass(frozen=True)
 class Timing:
-    """Median seconds of one call, and the median over repeats of the ratio to the baseline of the same repeat."""
+    """The seconds that one call took in every repeat."""
 
-    seconds: float
-    ratio: float
+    repeats: tuple[float, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The median."""
+        return statistics.median(self.repeats)
+
+    def over(self, baseline: Timing) -> float:
+        """The median ratio to a baseline, each repeat to that of the same turn."""
+        return statistics.median(own / base for own, base in zip(self.repeats, baseline.repeats, strict=True))
 
 
-def interleaved(
-    runs: Mapping[str, Callable[[], object]], *, baseline: str, repeats: int, least: float = 0.05
-) -> dict[str, Timing]:
+def interleaved(runs: Mapping[str, Callable[[], object]], *, repeats: int, least: float = 0.05) -> dict[str, Timing]:
     """Time every run ``repeats`` times, turn by turn; a turn calls it as often as ``least`` seconds take."""
     counts = {}
     for name, run in runs.items():
@@ -44,22 +50,19 @@ def interleaved(
                 times[name].append((time.perf_counter() - start) / counts[name])
     finally:
         gc.enable()
-    return {
-        name: Timing(
-            statistics.median(times[name]),
-            statistics.median(own / base for own, base in zip(times[name], times[baseline], strict=True)),
-        )
-        for name in names
-    }
+    return {name: Timing(tuple(times[name])) for name in names}
 
 
 def peak_memory(setup: str, run: str) -> int:
-    """Bytes by which ``run`` raises a fresh process's peak memory above what ``setup`` needed."""
+    """Bytes by which a fresh process's peak memory lies above what it holds after ``setup``.
+
+    ``run`` must need more than the imports did at their own peak (some hundred megabytes).
+    """
     code = (
-        f"import resource\n{setup}\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"import resource, psutil\n{setup}\n"
+        "before = psutil.Process().memory_info().rss\n"
         f"{run}\n"
-        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return int(done.stdout)

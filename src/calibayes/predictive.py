@@ -110,7 +110,8 @@ def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples
     results = []
     with posterior.evaluating():
         for block in blocks:
-            results += _run_block(posterior, block, count, samples == "mean", seed, keep_samples)
+            if len(block):
+                results.append(_run_block(posterior, block, count, samples == "mean", seed, keep_samples))
     if not results:
         raise DataError("There is nothing to predict: `x` has no examples.")
     probs, aleatoric, kept = zip(*results, strict=True)
@@ -119,30 +120,26 @@ def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples
 
 def _run_block(
     posterior: Posterior, block: Sequence[Any], count: int, at_mean: bool, seed: int, keep_samples: bool
-) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """All samples over a block of batches: weights are drawn once for the block, results kept per batch."""
-    scales = posterior.scales()
-    sums: list[tuple[Tensor, Tensor]] = []
-    kept: list[list[Tensor]] = [[] for _ in block]
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """All samples over a block of batches: weights are drawn, and put in place, once for the block."""
+    scales, device = posterior.scales(), posterior.device
+    sizes = [batch_length(inputs, "x") for inputs in block]
+    total = entropies = torch.empty(0)
+    kept = []
     for s in range(count):
-        generator = generator_for(posterior.device, seed, "predict", s)
+        generator = generator_for(device, seed, "predict", s)
         vectors = posterior.mean_vectors() if at_mean else posterior.draw(generator, scales)
-        for k, inputs in enumerate(block):
-            logits = logits_of(posterior.call(vectors, moved(inputs, posterior.device)), batch_length(inputs, "x"))
-            probs = logits.softmax(-1)
-            entropy = torch.special.entr(probs).sum(-1)
-            if s == 0:
-                sums.append((probs, entropy))
-            else:
-                sums[k][0].add_(probs)
-                sums[k][1].add_(entropy)
-            if keep_samples:
-                kept[k].append(probs.clone())
-    empty = torch.empty(0)
-    return [
-        (total / count, entropy / count, torch.stack(each) if each else empty)
-        for (total, entropy), each in zip(sums, kept, strict=True)
-    ]
+        outputs = posterior.calls(vectors, (moved(inputs, device) for inputs in block))
+        probs = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)]).softmax(-1)
+        entropy = torch.special.entr(probs).sum(-1)
+        if keep_samples:
+            kept.append(probs.clone())
+        if s == 0:
+            total, entropies = probs, entropy
+        else:
+            total += probs
+            entropies += entropy
+    return total / count, entropies / count, torch.stack(kept) if kept else None
 
 
 def _blocks(x: Any, batch_size: int) -> Iterator[Sequence[Any]]:

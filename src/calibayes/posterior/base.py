@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from calibayes.data.batches import tensors_in
-from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.posterior.flat import Skeleton, split_inputs
+from calibayes.errors import InvalidArgumentError
+from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
+from calibayes.posterior.held import first_names, held_key, held_tensors, hold
+from calibayes.posterior.outputs import explained
 from calibayes.posterior.selection import Choice, audit_table
 
 __all__ = ["Posterior"]
@@ -41,9 +42,9 @@ class Posterior(nn.Module):
         self.choices = choices
         self.groups = nn.ModuleList(groups)
         self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
-        self._buffer_names = _first_names(skeleton.buffers)
-        self.frozen = _held({name: skeleton.parameters[name] for name in self._frozen_names.values()})
-        self.buffers_held = _held({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
+        self._buffer_names = first_names(skeleton.buffers)
+        self.frozen = hold({name: skeleton.parameters[name] for name in self._frozen_names.values()})
+        self.buffers_held = hold({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
         skeleton.release()
         self._skeleton = skeleton
         super().train(skeleton.module.training)
@@ -117,7 +118,7 @@ class Posterior(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The network's output at the mean weights."""
-        return self._run(self.mean_vectors(), args, kwargs, None)
+        return self._run(self.mean_vectors(), [(args, kwargs)], None)[0]
 
     def call(self, vectors: Sequence[Tensor], inputs: Any, buffers: dict[str, Tensor] | None = None) -> Any:
         """The network's output for weights given as flat vectors, one per group.
@@ -127,7 +128,11 @@ class Posterior(nn.Module):
             inputs: one argument, a tuple of arguments, or a dict of named ones.
             buffers: used, and updated, instead of the posterior's own; those of `buffer_values`.
         """
-        return self._run(vectors, *split_inputs(inputs), buffers)
+        return self._run(vectors, [split_inputs(inputs)], buffers)[0]
+
+    def calls(self, vectors: Sequence[Tensor], inputs: Iterable[Any]) -> list[Any]:
+        """`call` for many inputs with the same weights, which are put in place once."""
+        return self._run(vectors, (split_inputs(each) for each in inputs), None)
 
     def scales(self) -> list[Tensor | None]:
         """Each group's standard deviations (``None`` for points), to be taken once a step."""
@@ -195,7 +200,7 @@ class Posterior(nn.Module):
 
     def buffer_values(self) -> dict[str, Tensor]:
         """The network's buffers, by name (the first of several); these are the tensors themselves."""
-        return _tensors(self.buffers_held, self._buffer_names.values())
+        return held_tensors(self.buffers_held, self._buffer_names.values())
 
     @property
     def device(self) -> torch.device:
@@ -227,24 +232,29 @@ class Posterior(nn.Module):
             for part, mode in modes:
                 part.training = mode
 
-    def _run(
-        self, vectors: Sequence[Tensor], args: tuple[Any, ...], kwargs: dict[str, Any], buffers: dict[str, Tensor] | None
-    ) -> Any:
+    def _run(self, vectors: Sequence[Tensor], calls: Iterable[Call], buffers: dict[str, Tensor] | None) -> list[Any]:
         held = self.buffer_values() if buffers is None else buffers
         tied = {name: held[first] for name, first in self._buffer_names.items()}
         values = {**self._views(vectors), **self._frozen_values(), **tied}
+        last: list[Call] = []
+
+        def noted() -> Iterator[Call]:
+            for each in calls:
+                last[:] = [each]
+                yield each
+
         try:
-            output = self._skeleton.call(values, args, kwargs)
+            outputs = self._skeleton.calls(values, noted())
         except (RuntimeError, ValueError) as error:
-            raise _explained(error, (args, kwargs), vectors[0].dtype) from error
+            raise explained(error, last, vectors[0].dtype) from error
         # Most networks update buffers in place; one that puts a new tensor in a buffer's place is heard too. A new shape
         # is a cache for inputs of another size, which the next call makes again.
         for name, before in held.items():
             if values[name] is not before and values[name].shape == before.shape:
                 held[name] = values[name].detach()
                 if buffers is None:
-                    self.buffers_held._buffers[_key(name)] = held[name]
-        return output
+                    self.buffers_held._buffers[held_key(name)] = held[name]
+        return outputs
 
     def _gaussians(self) -> list[GaussianGroup]:
         return [group for group in self.groups if isinstance(group, GaussianGroup)]
@@ -256,42 +266,5 @@ class Posterior(nn.Module):
         return found
 
     def _frozen_values(self) -> dict[str, Tensor]:
-        held = _tensors(self.frozen, self._frozen_names.values())
+        held = held_tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
-
-
-def _explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
-    """What the user can do about an error inside the network, where that can be told."""
-    types = {tensor.dtype for tensor in tensors_in(inputs) if tensor.is_floating_point()}
-    if types and types != {dtype}:
-        told = ", ".join(sorted(map(str, types)))
-        return DataError(f"The inputs are {told} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
-    if "more than 1 value per channel" in str(error):
-        return DataError(
-            f"Batch norm met a batch of one example. Choose a batch size that leaves no single one over. ({error})"
-        )
-    return error
-
-
-def _held(tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> nn.Module:
-    """Copies of tensors as buffers of a module, so that they move and are saved with the posterior."""
-    held, left_out = nn.Module(), set(transient)
-    for name, tensor in tensors.items():
-        held.register_buffer(_key(name), tensor.detach().clone(), persistent=name not in left_out)
-    return held
-
-
-def _tensors(held: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
-    """What `_held` holds, by the names it was given."""
-    return {name: held._buffers[_key(name)] for name in names}  # type: ignore[misc]
-
-
-def _key(name: str) -> str:
-    """A dotted name as the name of a buffer, which may have no dots."""
-    return name.replace(".", "/")
-
-
-def _first_names(tensors: Mapping[str, Tensor]) -> dict[str, str]:
-    """For every name of a tensor the first one that it has."""
-    first: dict[int, str] = {}
-    return {name: first.setdefault(id(tensor), name) for name, tensor in tensors.items()}

@@ -14,7 +14,10 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from calibayes.errors import UnsupportedNetworkError
 
-__all__ = ["Layout", "Skeleton", "split_inputs"]
+__all__ = ["Call", "Layout", "Skeleton", "split_inputs"]
+
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -71,20 +74,21 @@ class Skeleton:
         self.buffers = {name: originals[id(b)] for name, b in self.module.named_buffers(remove_duplicate=False)}
         self.transient = _transient_buffers(self.module)
         self._places = _places(self.module)
+        self._repeated = _Repeated(self.module)
 
     def release(self) -> None:
         """Forget the original values; only the shape is needed from here on."""
         self.parameters, self.buffers = {}, {}
 
-    def call(self, values: dict[str, Tensor], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The network's output with ``values`` for every parameter and buffer; updated buffers are written to ``values``.
+    def calls(self, values: dict[str, Tensor], inputs: Iterable[Call]) -> list[Any]:
+        """The network's output for each input, with ``values`` for every parameter and buffer; updated buffers go back there.
 
         A module that has several names is given its values once: given twice, it would not get its placeholders back.
         """
-        given = {name: values[name] for name in self._places}
-        output = torch.func.functional_call(self.module, given, args, kwargs, tie_weights=False)
-        values.update(given)
-        return output
+        given = {f"network.{name}": values[name] for name in self._places}
+        outputs: list[Any] = torch.func.functional_call(self._repeated, given, (inputs,), tie_weights=False)
+        values.update({name: given[f"network.{name}"] for name in self._places})
+        return outputs
 
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
         """An ordinary network with these values."""
@@ -95,6 +99,17 @@ class Skeleton:
         for name, buffer in self.module.named_buffers():
             memo[id(buffer)] = values[name].detach().clone()
         return _copied(self.module, memo)
+
+
+class _Repeated(nn.Module):
+    """A network that is run on one input after another."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, inputs: Iterable[Call]) -> list[Any]:
+        return [self.network(*args, **kwargs) for args, kwargs in inputs]
 
 
 def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a network returns, as logits."""
+"""What a network returns, as logits, and what it raises, explained."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calibayes.errors import InvalidTargetsError, NetworkOutputError
+from calibayes.data.batches import tensors_in
+from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
-__all__ = ["check_labels", "check_not_probabilities", "logits_of"]
+__all__ = ["check_labels", "check_not_probabilities", "explained", "logits_of"]
 
 
 def logits_of(output: Any, examples: int) -> Tensor:
@@ -45,3 +46,16 @@ def check_not_probabilities(logits: Tensor) -> None:
             "The network returns rows that are non-negative and sum to 1, which look like probabilities. "
             "Return logits: drop the final softmax."
         )
+
+
+def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
+    """What the user can do about an error inside the network, where that can be told."""
+    types = {tensor.dtype for tensor in tensors_in(inputs) if tensor.is_floating_point()}
+    if types and types != {dtype}:
+        told = ", ".join(sorted(map(str, types)))
+        return DataError(f"The inputs are {told} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
+    if "more than 1 value per channel" in str(error):
+        return DataError(
+            f"Batch norm met a batch of one example. Choose a batch size that leaves no single one over. ({error})"
+        )
+    return error
