@@ -57,7 +57,8 @@ def fit(
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
 
-    The posterior is changed in place and left in evaluation mode. Ctrl-C ends training after the step under way and keeps
+    The posterior is changed in place and left in evaluation mode. Parts of a network in training mode that were given in
+    evaluation mode (a frozen batch norm, say) stay in it. Ctrl-C ends training after the step under way and keeps
     what was learned.
 
     Args:
