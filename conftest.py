@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
 import calibayes
 
 torch.set_num_threads(1)
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.fixture(autouse=True)

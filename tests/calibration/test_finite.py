@@ -104,7 +104,7 @@ def test_value_and_gradient(batch: str, name: str, mode: str, dtype: torch.dtype
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_batch(data: st.DataObject) -> None:
     n, classes = data.draw(st.integers(1, 6)), data.draw(st.integers(2, 5))
     value = st.one_of(st.sampled_from([0.0, 1.0, -1.0, 500.0, -500.0]), st.floats(-100, 100, width=32))

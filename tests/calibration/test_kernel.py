@@ -79,7 +79,7 @@ def test_leading_axes_are_independent_batches(width: float) -> None:
     st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 3)), min_size=1, max_size=12),
     st.sampled_from(WIDTHS),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_small_batch(pairs: list[tuple[int, int]], width: float) -> None:
     r = torch.tensor([score / 6 for score, _ in pairs], dtype=torch.float64)
     u = torch.tensor([float(coefficient) for _, coefficient in pairs], dtype=torch.float64)

@@ -117,7 +117,7 @@ def predictions(draw: st.DrawFn) -> tuple[Tensor, Tensor, int]:
 
 
 @given(predictions())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_equals_the_loop(case: tuple[Tensor, Tensor, int]) -> None:
     probs, targets, bins = case
     value = ece(probs, targets, bins)
@@ -126,7 +126,7 @@ def test_equals_the_loop(case: tuple[Tensor, Tensor, int]) -> None:
 
 
 @given(predictions())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_order_of_examples_does_not_matter_and_numpy_equals_torch(case: tuple[Tensor, Tensor, int]) -> None:
     probs, targets, bins = case
     value = ece(probs, targets, bins)

@@ -79,7 +79,7 @@ def test_true_probabilities_minimise_both_scores() -> None:
 
 
 @given(n=st.integers(1, 50), classes=st.sampled_from([2, 3, 10, 1000]), seed=st.integers(0, 2**31))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_equals_scikit_learn(n: int, classes: int, seed: int) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
     generator = np.random.default_rng(seed)
