@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from calibayes.errors import CheckpointError, ModelFileError
+from calibayes.errors import CheckpointError, ModelFileError, UnsupportedNetworkError
 from calibayes.posterior.base import Posterior
+from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.groups import GaussianGroup
 from calibayes.posterior.mean_field import MeanField
 from calibayes.posterior.point import Point
@@ -36,7 +38,14 @@ def save(posterior: Posterior, path: str | Path) -> None:
         >>> calibayes.load(path, net).num_bayesian
         15
     """
-    write_tree(Path(path), "model", {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())})
+    try:
+        write_tree(Path(path), "model", _tree(posterior))
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be written: {error.strerror or error}. Does its folder exist?") from error
+
+
+def _tree(posterior: Posterior) -> dict[str, Any]:
+    return {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())}
 
 
 def load(path: str | Path, net: nn.Module) -> Posterior:
@@ -53,10 +62,17 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
         tree = read_tree(Path(path), "model")
     except TreeFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
-    saved = tree["architecture"]
-    posterior = _rebuilt(saved, net, str(path))
-    posterior.load_state_dict(tree["state"])
-    return posterior.train(saved["training"])
+    try:
+        saved = tree["architecture"]
+        posterior = _rebuilt(saved, net, str(path))
+        posterior.load_state_dict(tree["state"])
+        return posterior.train(saved["training"])
+    except UnsupportedNetworkError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path} does not hold a whole model: {type(error).__name__}: {error}") from error
 
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
@@ -68,7 +84,9 @@ def _architecture(posterior: Posterior) -> dict[str, Any]:
         "parameters": {
             choice.name: {"shape": list(choice.shape), "dtype": str(types[choice.name])} for choice in posterior.choices
         },
-        "buffers": {name: {"shape": list(value.shape)} for name, value in posterior.buffer_values().items()},
+        "buffers": {
+            name: {"shape": list(value.shape), "dtype": str(value.dtype)} for name, value in posterior.buffer_values().items()
+        },
         "roles": {choice.name: choice.role for choice in posterior.choices},
         "prior_std": posterior.prior_std if isinstance(posterior, MeanField) else None,
         "prior_mean": any(group.prior_mean is not None for group in gaussians),
@@ -77,7 +95,10 @@ def _architecture(posterior: Posterior) -> dict[str, Any]:
 
 
 def _rebuilt(saved: Mapping[str, Any], net: nn.Module, path: str) -> Posterior:
-    point = Point(net)
+    if saved["kind"] not in ("point", "mean-field"):
+        raise ModelFileError(f"{path} holds a posterior of the unknown kind {saved['kind']!r}.")
+    skeleton = Skeleton(net)
+    point = Point(skeleton.filled({**skeleton.parameters, **skeleton.buffers}, skeleton.parameters))
     here = _architecture(point)
     for what in ("parameters", "buffers"):
         _compare(saved[what], here[what], what[:-1], path)
@@ -126,7 +147,10 @@ class CheckpointFolder:
     def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
         self.fingerprint = dict(fingerprint)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"`checkpoint` must be a folder, but {self.folder} cannot be one: {error}.") from error
 
     def write(self, step: int, state: Mapping[str, Any]) -> None:
         """Store the state after optimiser step ``step`` and drop the oldest."""
@@ -134,6 +158,10 @@ class CheckpointFolder:
             write_tree(self._path(step), "checkpoint", {"fingerprint": self.fingerprint, "state": dict(state)})
         except TypeError as error:
             raise CheckpointError(f"The training state cannot be checkpointed: {error}.") from error
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(
+                f"The checkpoint cannot be written to {self.folder}: {error}. The one before is kept."
+            ) from error
         for old in self._files()[_KEPT:]:
             old.unlink(missing_ok=True)
 

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
-from calibayes.data.batches import Source, as_tensors, batch_length, moved, rows
+from calibayes.data.batches import Source
+from calibayes.data.structure import as_tensors, batch_length, moved, rows
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import logits_of
@@ -85,6 +86,10 @@ def predict(
         >>> predictive.probs.shape, bool((predictive.epistemic > 0).all())
         (torch.Size([6, 3]), True)
     """
+    if not isinstance(posterior, Posterior):
+        raise InvalidArgumentError(
+            f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
+        )
     _positive_integer("batch_size", batch_size)
     return _run(posterior, _blocks(x, batch_size), samples, seed, keep_samples)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
 from calibayes.errors import InvalidArgumentError
 
@@ -40,6 +41,6 @@ class Linear:
 def value_at(schedule: Schedule, step: int, name: str) -> float:
     """The schedule's value at an optimiser step (from 0), checked to be a non-negative finite number."""
     value = schedule(step) if callable(schedule) else schedule
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < float("inf"):
         raise InvalidArgumentError(f"Expected `{name}` to be a non-negative finite number, but got {value!r} at step {step}.")
     return float(value)

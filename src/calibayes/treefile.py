@@ -27,8 +27,8 @@ class TreeFileError(Exception):
 def write_tree(path: Path, kind: str, tree: Any) -> None:
     """Write ``tree`` so that ``path`` holds either the old file or the whole new one, whenever the machine stops."""
     tensors: dict[str, Tensor] = {}
-    body = _encoded(tree, tensors, "")
-    header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(tensors), "tree": body})
+    body = json.dumps(_encoded(tree, tensors, ""))
+    header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     os.close(handle)
     temporary = Path(name)
@@ -57,14 +57,17 @@ def read_tree(path: Path, kind: str) -> Any:
         raise TreeFileError(f"it cannot be read ({error})") from error
     if _KEY not in metadata:
         raise TreeFileError("it was not written by calibayes")
-    header = json.loads(metadata[_KEY])
-    if header["kind"] != kind:
-        raise TreeFileError(f"it holds a {header['kind']}, not a {kind}")
-    if header["format"] != 1:
-        raise TreeFileError(f"its format {header['format']} is newer than this version of calibayes reads")
-    if header["crc32"] != _checksum(tensors):
-        raise TreeFileError("its checksum does not fit its contents")
-    return _decoded(header["tree"], tensors)
+    try:
+        header = json.loads(metadata[_KEY])
+        if header["kind"] != kind:
+            raise TreeFileError(f"it holds a {header['kind']}, not a {kind}")
+        if header["format"] != 1:
+            raise TreeFileError(f"its format {header['format']} is not one that this version of calibayes reads")
+        if header["crc32"] != _checksum(header["tree"], tensors):
+            raise TreeFileError("its checksum does not fit its contents")
+        return _decoded(json.loads(header["tree"]), tensors)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise TreeFileError(f"its header is damaged ({type(error).__name__}: {error})") from error
 
 
 def _encoded(value: Any, tensors: dict[str, Tensor], place: str) -> Any:
@@ -103,8 +106,8 @@ def _decoded(value: Any, tensors: dict[str, Tensor]) -> Any:
     return {key: _decoded(part, tensors) for key, part in value.items()}
 
 
-def _checksum(tensors: dict[str, Tensor]) -> int:
-    total = 0
+def _checksum(body: str, tensors: dict[str, Tensor]) -> int:
+    total = zlib.crc32(body.encode())
     for name in sorted(tensors):
         flat = tensors[name].contiguous().reshape(-1)
         total = zlib.crc32(name.encode(), total)

@@ -11,22 +11,12 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, default_collate
 
+from calibayes.arrays import from_numpy
+from calibayes.data.structure import as_tensors, batch_length, rows
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
 
-__all__ = [
-    "Batch",
-    "DatasetSource",
-    "LoaderSource",
-    "Source",
-    "TensorSource",
-    "as_source",
-    "as_tensors",
-    "batch_length",
-    "moved",
-    "rows",
-    "tensors_in",
-]
+__all__ = ["Batch", "DatasetSource", "LoaderSource", "Source", "TensorSource", "as_source"]
 
 Batch = tuple[Any, Tensor]
 
@@ -72,7 +62,7 @@ class TensorSource:
 
     def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str) -> None:
         self.inputs = as_tensors(inputs)
-        self.targets = torch.as_tensor(targets)
+        self.targets = _labels(targets, name)
         self.batch_size = batch_size
         self.size = batch_length(self.inputs, name)
         if self.size == 0:
@@ -82,8 +72,6 @@ class TensorSource:
                 f"`{name}` has {self.size} inputs, so its targets must be one class index each, shape [{self.size}], "
                 f"but they have shape {list(self.targets.shape)}."
             )
-        if self.targets.is_floating_point() or self.targets.dtype == torch.bool:
-            raise DataError(f"The targets of `{name}` must be class indices of an integer type, but are {self.targets.dtype}.")
 
     def steps(self) -> int:
         return -(-self.size // self.batch_size)
@@ -96,13 +84,13 @@ class TensorSource:
     def ordered(self) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
             stop = start + self.batch_size
-            yield rows(self.inputs, slice(start, stop)), self.targets[start:stop].long()
+            yield rows(self.inputs, slice(start, stop)), self.targets[start:stop]
 
     def draw(self, count: int, seed: int, *place: int | str) -> Batch:
         return self.take(_choice(self.size, count, seed, *place))
 
     def take(self, index: Tensor) -> Batch:
-        return rows(self.inputs, index), self.targets[index.to(self.targets.device)].long()
+        return rows(self.inputs, index), self.targets[index.to(self.targets.device)]
 
 
 class DatasetSource:
@@ -139,6 +127,8 @@ class LoaderSource:
     def __init__(self, loader: DataLoader[Any], name: str) -> None:
         self.loader, self.name = loader, name
         self.size = _length(loader.dataset, name)
+        if len(loader) == 0:
+            raise DataError(f"`{name}` has {self.size} examples but no batch: drop_last leaves none of {loader.batch_size}.")
         self.batch_size = loader.batch_size or 0
 
     def steps(self) -> int:
@@ -168,70 +158,42 @@ class LoaderSource:
             yield _as_batch(next(batches), self.name)
 
 
-def rows(inputs: Any, index: slice | Tensor) -> Any:
-    """The chosen examples of inputs of any structure."""
-    if isinstance(inputs, Tensor):
-        return inputs[index.to(inputs.device)] if isinstance(index, Tensor) else inputs[index]
-    if isinstance(inputs, Mapping):
-        return {key: rows(value, index) for key, value in inputs.items()}
-    return tuple(rows(value, index) for value in inputs)
-
-
-def moved(inputs: Any, device: torch.device) -> Any:
-    """Inputs of any structure, on ``device``."""
-    if isinstance(inputs, Tensor):
-        return inputs.to(device, non_blocking=True)
-    if isinstance(inputs, Mapping):
-        return {key: moved(value, device) for key, value in inputs.items()}
-    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return tuple(moved(value, device) for value in inputs)
-    return inputs
-
-
-def batch_length(inputs: Any, name: str) -> int:
-    """How many examples inputs of any structure hold; they must agree."""
-    parts = list(tensors_in(inputs))
-    lengths = {len(part) if part.dim() else 0 for part in parts}
-    if len(lengths) != 1:
-        shapes = ", ".join(str(list(part.shape)) for part in parts) or "none"
-        raise DataError(
-            f"The inputs of `{name}` must be tensors with the same number of examples, but their shapes are {shapes}."
-        )
-    return lengths.pop()
-
-
-def tensors_in(inputs: Any) -> Iterator[Tensor]:
-    """All tensors in inputs of any structure."""
-    if isinstance(inputs, Tensor):
-        yield inputs
-    elif isinstance(inputs, Mapping):
-        for value in inputs.values():
-            yield from tensors_in(value)
-    elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        for value in inputs:
-            yield from tensors_in(value)
-
-
-def as_tensors(inputs: Any) -> Any:
-    """Inputs of any structure with tensors in the place of arrays."""
-    if isinstance(inputs, np.ndarray):
-        return torch.from_numpy(inputs)
-    if isinstance(inputs, Mapping):
-        return {key: as_tensors(value) for key, value in inputs.items()}
-    if isinstance(inputs, tuple | list) and any(isinstance(value, Tensor | np.ndarray) for value in inputs):
-        return tuple(as_tensors(value) for value in inputs)
-    return inputs
-
-
 def _as_batch(batch: Any, name: str) -> Batch:
     """(inputs, targets) of what a loader yields: the last of a sequence, or the ``labels`` of a dict, are the targets."""
     if isinstance(batch, Mapping) and "labels" in batch:
-        return {key: value for key, value in batch.items() if key != "labels"}, batch["labels"].long()
-    if isinstance(batch, Sequence) and len(batch) >= 2 and isinstance(batch[-1], Tensor):
-        return (batch[0] if len(batch) == 2 else tuple(batch[:-1])), batch[-1].long()
+        inputs: Any = {key: as_tensors(value) for key, value in batch.items() if key != "labels"}
+        return _matched(inputs, _labels(batch["labels"], name), name)
+    if isinstance(batch, Sequence) and len(batch) >= 2 and isinstance(batch[-1], Tensor | np.ndarray):
+        inputs = as_tensors(batch[0]) if len(batch) == 2 else tuple(as_tensors(part) for part in batch[:-1])
+        return _matched(inputs, _labels(batch[-1], name), name)
     raise DataError(
         f"Expected every batch of `{name}` to be (inputs, targets) or a dict with 'labels', but got {_described(batch)}."
     )
+
+
+def _labels(targets: Any, name: str) -> Tensor:
+    """Class indices as int64; anything else is refused rather than truncated."""
+    if isinstance(targets, np.ndarray):
+        if targets.dtype.kind not in "fiubc":
+            raise DataError(
+                f"The targets of `{name}` must be class indices of an integer type, but have dtype {targets.dtype}. "
+                "Names of classes: pass `numpy.unique(y, return_inverse=True)[1]`."
+            )
+        targets = from_numpy(targets)
+    if not isinstance(targets, Tensor):
+        raise DataError(f"The targets of `{name}` must be a tensor of class indices, but are {_described(targets)}.")
+    if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
+        raise DataError(f"The targets of `{name}` must be class indices of an integer type, but are {targets.dtype}.")
+    return targets.long()
+
+
+def _matched(inputs: Any, targets: Tensor, name: str) -> Batch:
+    if targets.dim() != 1:
+        raise DataError(
+            f"Every batch of `{name}` must have one class index per example, shape [n], but its targets have shape "
+            f"{list(targets.shape)}. One-hot labels: pass `y.argmax(-1)`."
+        )
+    return inputs, targets
 
 
 def _length(dataset: Any, name: str) -> int:

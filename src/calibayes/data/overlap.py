@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
+from calibayes.data.structure import as_tensors
 from calibayes.errors import DataOverlapError
 
 __all__ = ["check_apart"]
@@ -43,7 +43,7 @@ def _first_tensor(data: Any) -> Tensor | None:
     data = data.tensors if isinstance(data, TensorDataset) else data
     while isinstance(data, tuple | list | dict) and data:
         data = next(iter(data.values())) if isinstance(data, dict) else data[0]
-    data = torch.from_numpy(data) if isinstance(data, np.ndarray) else data
+    data = as_tensors(data)
     return data if isinstance(data, Tensor) else None
 
 

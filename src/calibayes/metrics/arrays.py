@@ -9,6 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from calibayes.arrays import from_numpy
 from calibayes.checks import check_predictions
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 
@@ -46,14 +47,14 @@ def as_predictions(probs: Array, targets: Array, *, check: bool = True) -> tuple
     if isinstance(probs, np.ndarray):
         if probs.dtype.kind not in "fiub":
             raise InvalidProbabilitiesError(f"Expected `probs` to hold numbers, but got dtype {probs.dtype}.")
-        probs = _from_numpy(probs)
+        probs = from_numpy(probs)
     if isinstance(targets, np.ndarray):
         if targets.dtype.kind not in "fiub":
             raise InvalidTargetsError(
                 f"Expected `targets` to be class indices of an integer type, but got dtype {targets.dtype}. "
                 "Names of classes: pass `numpy.unique(targets, return_inverse=True)[1]`."
             )
-        targets = _from_numpy(targets)
+        targets = from_numpy(targets)
     probs, targets = probs.detach().cpu(), targets.detach().cpu()
     if not targets.is_floating_point() and targets.dtype != torch.bool:
         # torch cannot compare unsigned types wider than a byte, nor index with most others.
@@ -71,12 +72,3 @@ def check_bins(bins: int) -> int:
 
 
 _HINT = "Lists and pandas objects: pass `numpy.asarray(...)`."
-
-
-def _from_numpy(array: npt.NDArray[Any]) -> Tensor:
-    # torch shares memory only with native, writable arrays of positive strides and of at most eight bytes a number.
-    native = array.dtype.newbyteorder("=")
-    if native.kind == "f" and native.itemsize > 8:
-        native = np.dtype(np.float64)
-    shareable = array.flags.writeable and all(stride >= 0 for stride in array.strides)
-    return torch.from_numpy(array.astype(native, order="C", copy=not shareable))

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from calibayes.errors import InvalidArgumentError
+from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.held import first_names, held_key, held_tensors, hold
-from calibayes.posterior.outputs import explained
+from calibayes.posterior.outputs import explained, input_versions
 from calibayes.posterior.selection import Choice, audit_table
 
 __all__ = ["Posterior"]
@@ -207,6 +207,10 @@ class Posterior(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    def architecture(self) -> str:
+        """The network's own description of its layers."""
+        return repr(self._skeleton.module)
+
     def leaf_modules(self) -> list[nn.Module]:
         """The network's innermost modules."""
         return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
@@ -241,7 +245,13 @@ class Posterior(nn.Module):
         def noted() -> Iterator[Call]:
             for each in calls:
                 last[:] = [each]
+                versions = input_versions(each)
                 yield each
+                if input_versions(each) != versions:
+                    raise UnsupportedNetworkError(
+                        "The network changes its input in place, so every further run on the same data would see something "
+                        "else. Start it with an operation that makes a new tensor (inplace=False in its first layer)."
+                    )
 
         try:
             outputs = self._skeleton.calls(values, noted())

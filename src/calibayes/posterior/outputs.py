@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calibayes.data.batches import tensors_in
+from calibayes.data.structure import tensors_in
 from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
-__all__ = ["check_labels", "check_not_probabilities", "explained", "logits_of"]
+__all__ = ["check_labels", "check_not_probabilities", "explained", "input_versions", "logits_of"]
 
 
 def logits_of(output: Any, examples: int) -> Tensor:
@@ -46,6 +46,11 @@ def check_not_probabilities(logits: Tensor) -> None:
             "The network returns rows that are non-negative and sum to 1, which look like probabilities. "
             "Return logits: drop the final softmax."
         )
+
+
+def input_versions(inputs: Any) -> list[int]:
+    """How often each input tensor was written to, as far as PyTorch counts it."""
+    return [tensor._version for tensor in tensors_in(inputs) if not tensor.is_inference()]
 
 
 def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:

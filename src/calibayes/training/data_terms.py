@@ -9,7 +9,6 @@ from torch import Tensor
 
 from calibayes.data.batches import Batch
 from calibayes.objective import cross_entropy
-from calibayes.posterior.outputs import check_labels
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.randomness import seed_globally
 
@@ -60,7 +59,7 @@ class DataTerms:
         for index, part in enumerate(parts):
             logits = self.logits(part, index, "batch", update=True)
             share = len(part[1]) / examples
-            term = self._cross_entropy(logits, part[1])
+            term = cross_entropy(logits, part[1])
             cross.append(_times(share, term.detach()))
             loss = _times(share * weight, term)
             if calibration is not None and not held_out:
@@ -71,13 +70,6 @@ class DataTerms:
                 logits = self.logits(part, index, "held-out", update=False)
                 self._backward(calibration.term(logits, part[1], index) * calibration_weight)
         return cross, [] if calibration is None else [calibration.value]
-
-    def _cross_entropy(self, logits: Tensor, targets: Tensor) -> Tensor:
-        try:
-            return cross_entropy(logits, targets)
-        except IndexError:
-            check_labels(targets, logits.shape[-1])
-            raise
 
     def logits(self, part: Batch, index: int, stream: Literal["batch", "held-out"], *, update: bool) -> Tensor:
         """The network in training mode; dropout is seeded by the place, so a second pass sees the same masks."""

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from calibayes.data.batches import Source, TensorSource, tensors_in
+from calibayes.data.batches import Source, TensorSource
+from calibayes.data.structure import tensors_in
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.schedules import Schedule, value_at
 from calibayes.training.step import StepSettings
 
-__all__ = ["fingerprint"]
+__all__ = ["fingerprint", "sampled"]
 
 _STEPS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 10_000, 100_000)
 _ROWS = 64
@@ -39,7 +41,10 @@ def fingerprint(
         "prior_std": _told(getattr(posterior, "prior_std", None)),
         "examples": source.size,
         "batches": source.steps(),
-        "data": _sampled(source),
+        "data": sampled(source),
+        "network": zlib.crc32(posterior.architecture().encode()),
+        "buffers": {name: list(value.shape) for name, value in posterior.buffer_values().items()},
+        "prior_mean": any("prior_mean" in name for name in posterior.state_dict()),
         "optimizer": [type(optimizer).__name__, hyperparameters],
         "lam": _schedule(objective.lam, "lam"),
         "beta": _schedule(objective.beta, "beta"),
@@ -50,12 +55,20 @@ def fingerprint(
     }
 
 
-def _schedule(schedule: Schedule, name: str) -> list[float]:
-    """A function is known by its values: its name would not tell two lambdas apart."""
-    return [value_at(schedule, step, name) for step in (_STEPS if callable(schedule) else _STEPS[:1])]
+def _schedule(schedule: Schedule, name: str) -> Sequence[float | None]:
+    """A function is known by its values: its name would not tell two lambdas apart. It need not have one at every step."""
+    if not callable(schedule):
+        return [value_at(schedule, 0, name)]
+    values: list[float | None] = []
+    for step in _STEPS:
+        try:
+            values.append(value_at(schedule, step, name))
+        except Exception:  # whatever a user's function raises beyond its last step
+            values.append(None)
+    return values
 
 
-def _sampled(source: Source) -> int | None:
+def sampled(source: Source | None) -> int | None:
     """A checksum of some rows and all labels of data in memory."""
     if not isinstance(source, TensorSource):
         return None

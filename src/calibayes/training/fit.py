@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
+from calibayes.checks import positive
 from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
 from calibayes.errors import InvalidArgumentError, OptimizerError
@@ -17,7 +19,7 @@ from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.groups import GaussianGroup
 from calibayes.randomness import preserved_global_state
-from calibayes.training.fingerprint import fingerprint
+from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
 from calibayes.training.run import Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
@@ -98,7 +100,15 @@ def fit(
         >>> len(history.epochs), len(history.steps)
         (2, 8)
     """
+    if not isinstance(posterior, Posterior):
+        raise InvalidArgumentError(
+            f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
+        )
+    if not isinstance(objective, Objective):
+        raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
     counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise InvalidArgumentError(f"Expected `seed` to be an integer, but got {seed!r}.")
     _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
     if precision is not None and precision not in _PRECISIONS:
         raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
@@ -109,34 +119,45 @@ def fit(
     check_apart(calibration_data, validation, "calibration_data", "validation")
     posterior.to(chosen_device(device))
     source = as_source(train, batch_size, "train")
+    watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
+    held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
     made = _optimizer(optimizer, posterior)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,
         micro_batch_size=micro_batch_size,
-        clip_norm=clip_norm,
+        clip_norm=None if clip_norm is None else positive("clip_norm", clip_norm),
         precision=None if precision is None else _PRECISIONS[precision],
-        seed=seed,
+        seed=int(seed),
     )
-    rule = EarlyStopping(patience=early_stopping) if isinstance(early_stopping, int) else early_stopping
+    rule = early_stopping
+    if rule is not None and not isinstance(rule, EarlyStopping):
+        rule = EarlyStopping(patience=rule)
     planned = None if scheduler is None else scheduler(made)
     if isinstance(planned, ReduceLROnPlateau) and scheduler_interval == "step":
         raise InvalidArgumentError("ReduceLROnPlateau looks at a metric of the epoch. Use `scheduler_interval='epoch'`.")
     folder = None
     if checkpoint is not None:
-        parts = {"batch_size": batch_size, "early_stopping": rule, "calibration_data": calibration_data is not None}
-        schedule = None if planned is None else type(planned).__name__
-        described = fingerprint(posterior, source, objective, made, settings, scheduler=schedule, **parts)
-        folder = CheckpointFolder(checkpoint, described)
+        others = {
+            "batch_size": batch_size,
+            "early_stopping": rule,
+            "scheduler": None if planned is None else type(planned).__name__,
+            "scheduler_interval": scheduler_interval,
+            "scheduler_settings": None if planned is None else planned.state_dict(),
+            "validation": sampled(watched),
+            "validation_samples": validation_samples,
+            "calibration_data": sampled(held_out),
+        }
+        folder = CheckpointFolder(checkpoint, fingerprint(posterior, source, objective, made, settings, **others))
     run = Run(
         stepper=Stepper(posterior, objective, made, source.size, settings),
         train=source,
         epochs=epochs,
         scheduler=planned,
         scheduler_interval=scheduler_interval,
-        validation=None if validation is None else as_source(validation, max(batch_size, 512), "validation"),
+        validation=watched,
         validation_samples=validation_samples,
-        calibration_data=None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data"),
+        calibration_data=held_out,
         best=None if rule is None else Best(rule),
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from calibayes.training.step import StepTerms
 
 if TYPE_CHECKING:
@@ -70,10 +72,10 @@ class History:
         return ax
 
     def state(self) -> dict[str, Any]:
-        """Everything, as numbers and lists."""
+        """Everything, as numbers, lists and one tensor."""
         return {
             "epochs": self.epochs,
-            "steps": [list(step) for step in self.steps],
+            "steps": torch.tensor(self.steps, dtype=torch.float64).reshape(-1, len(StepTerms._fields)),
             "stopped": self.stopped,
             "best_epoch": self.best_epoch,
             "seconds": self.seconds,
@@ -82,4 +84,5 @@ class History:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> History:
         """The inverse of `state`."""
-        return cls(**{**state, "steps": [StepTerms(*step) for step in state["steps"]]})
+        steps = [StepTerms(a, b, c, d, int(examples)) for a, b, c, d, examples in state["steps"].tolist()]
+        return cls(**{**state, "steps": steps})

@@ -10,8 +10,11 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.data.batches import Source, moved
+from calibayes.data.batches import Source
+from calibayes.data.structure import moved
+from calibayes.errors import CheckpointError, InvalidArgumentError, NonFiniteLossError
 from calibayes.metrics import evaluate
+from calibayes.posterior.base import Posterior
 from calibayes.predictive import predict_source
 from calibayes.training.data_terms import Place
 from calibayes.training.history import History
@@ -55,12 +58,28 @@ class Run:
     def resume(self) -> None:
         """Go to where the newest checkpoint is, if there is one."""
         state = None if self.folder is None else self.folder.newest()
-        if state is not None:
+        if state is None:
+            return
+        done = state["place"][0]
+        if done > self.epochs:
+            raise CheckpointError(
+                f"The checkpoint has {done} epochs behind it, more than `epochs={self.epochs}`. "
+                "Use another folder, or more epochs."
+            )
+        try:
             self._load(state)
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CheckpointError(f"The checkpoint does not fit this run: {error}") from error
 
     def go(self) -> History:
         """Train until the last epoch, early stopping, or Ctrl-C."""
         posterior = self.stepper.posterior
+        try:
+            return self._go(posterior)
+        finally:
+            posterior.eval()
+
+    def _go(self, posterior: Posterior) -> History:
         posterior.train()
         total = self.train.steps() * self.epochs
         with interruptible() as interrupt, Progress(total, self.epochs, self.progress) as progress:
@@ -75,7 +94,6 @@ class Run:
                 self.history.stopped = "early" if self.stopping_early else "finished"
         if self.best is not None:
             self.history.best_epoch = self.best.restore(posterior)
-        posterior.eval()
         return self.history
 
     def _run_epoch(self, interrupt: Interrupt, progress: Progress) -> bool:
@@ -108,6 +126,7 @@ class Run:
         return moved(inputs, device), targets.to(device)
 
     def _end_epoch(self, progress: Progress) -> None:
+        self._check_weights()
         extra = {"lr": float(self.stepper.optimizer.param_groups[0]["lr"]), **self._validated()}
         row = self.history.end_epoch(self.first_step, extra, self._spent)
         self.epoch, self.batch, self.first_step, self._spent = self.epoch + 1, 0, self.step, 0.0
@@ -131,7 +150,20 @@ class Run:
         scores = evaluate(predictive.probs, targets)
         return {f"val_{name}": getattr(scores, name) for name in ("accuracy", "ece", "nll", "brier")}
 
+    def _check_weights(self) -> None:
+        """A gradient that is not finite shows in the weights only; they must not be validated, nor replace a checkpoint."""
+        for name, parameter in self.stepper.posterior.named_parameters():
+            if not bool(parameter.isfinite().all()):
+                raise NonFiniteLossError(
+                    f"{name!r} is not finite after step {self.step} (epoch {self.epoch + 1}), though the loss was: a gradient "
+                    "overflowed or is NaN. Try `clip_norm` or a smaller learning rate.",
+                    term="gradient",
+                    epoch=self.epoch + 1,
+                    step=self.step,
+                )
+
     def _save(self) -> None:
+        self._check_weights()
         if self.folder is not None:
             self.folder.write(self.step, self._state())
         self._saved_at = time.monotonic()
@@ -165,7 +197,10 @@ class Run:
 def chosen_device(device: str | torch.device | None) -> torch.device:
     """The device asked for, or the fastest there is."""
     if device is not None:
-        return torch.device(device)
+        try:
+            return torch.empty(0, device=device).device
+        except (RuntimeError, AssertionError, TypeError) as error:
+            raise InvalidArgumentError(f"Expected `device` to be one that is here, but got {device!r}: {error}") from error
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")

@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from calibayes.data.batches import Batch, rows
-from calibayes.errors import NonFiniteLossError
+from calibayes.data.batches import Batch
+from calibayes.data.structure import rows
+from calibayes.errors import DataError, NonFiniteLossError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
@@ -122,8 +123,8 @@ class Stepper:
         for name, value in zip(("cross_entropy", "calibration", "kl"), values, strict=True):
             if not math.isfinite(value):
                 raise NonFiniteLossError(
-                    f"The {name} term became {value} in epoch {place.epoch + 1}, step {place.step + 1}. The weights are "
-                    "those before this step. Try a smaller learning rate, `clip_norm`, or look for NaN in the inputs.",
+                    f"The {name} term became {value} in epoch {place.epoch + 1}, step {place.step + 1}. This step was not "
+                    "taken. Try a smaller learning rate, `clip_norm`, or look for NaN in the inputs.",
                     term=name,
                     epoch=place.epoch + 1,
                     step=place.step + 1,
@@ -138,7 +139,7 @@ class Stepper:
             if not self.scaler.is_enabled() and not math.isfinite(float(norm)):
                 raise NonFiniteLossError(
                     f"The gradient's norm became {float(norm)} in epoch {place.epoch + 1}, step {place.step + 1}. "
-                    "The weights are those before this step.",
+                    "This step was not taken.",
                     term="gradient",
                     epoch=place.epoch + 1,
                     step=place.step + 1,
@@ -165,8 +166,7 @@ class Stepper:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
                 logits = call_samples(self.posterior, leaves, inputs, len(targets), buffers)
-        if self.device.type != "cpu":  # where a wrong label ends the process; elsewhere the loss itself refuses it
-            check_labels(targets, logits.shape[-1])
+        check_labels(targets, logits.shape[-1])
         if not self._checked:
             check_not_probabilities(logits)
             self._checked = True
@@ -186,7 +186,7 @@ class Stepper:
             with self._autocast():
                 logits = call_samples(self.posterior, vectors, part[0], len(part[1]), buffers)
             logits.sum().backward()
-        except (RuntimeError, NotImplementedError) as error:
+        except (RuntimeError, NotImplementedError, DataError) as error:
             if self.settings.sample_chunk != "auto":
                 reason = str(error).strip().splitlines()[0]
                 warnings.warn(f"The samples run one after the other, since vmap refuses this network: {reason}", stacklevel=2)

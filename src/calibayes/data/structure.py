@@ -1,0 +1,74 @@
+"""Inputs of any structure: a tensor, or tuples and dicts of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.arrays import from_numpy
+from calibayes.errors import DataError
+
+__all__ = ["as_tensors", "batch_length", "moved", "rows", "tensors_in"]
+
+
+def rows(inputs: Any, index: slice | Tensor) -> Any:
+    """The chosen examples of inputs of any structure."""
+    if isinstance(inputs, Tensor):
+        return inputs[index.to(inputs.device)] if isinstance(index, Tensor) else inputs[index]
+    if isinstance(inputs, Mapping):
+        return {key: rows(value, index) for key, value in inputs.items()}
+    return tuple(rows(value, index) for value in inputs)
+
+
+def moved(inputs: Any, device: torch.device) -> Any:
+    """Inputs of any structure, on ``device``."""
+    if isinstance(inputs, Tensor):
+        return inputs.to(device, non_blocking=True)
+    if isinstance(inputs, Mapping):
+        return {key: moved(value, device) for key, value in inputs.items()}
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(moved(value, device) for value in inputs)
+    return inputs
+
+
+def batch_length(inputs: Any, name: str) -> int:
+    """How many examples inputs of any structure hold; they must agree."""
+    parts = list(tensors_in(inputs))
+    lengths = {len(part) if part.dim() else 0 for part in parts}
+    if len(lengths) != 1:
+        shapes = ", ".join(str(list(part.shape)) for part in parts) or "none"
+        raise DataError(
+            f"The inputs of `{name}` must be tensors with the same number of examples, but their shapes are {shapes}."
+        )
+    return lengths.pop()
+
+
+def tensors_in(inputs: Any) -> Iterator[Tensor]:
+    """All tensors in inputs of any structure."""
+    if isinstance(inputs, Tensor):
+        yield inputs
+    elif isinstance(inputs, Mapping):
+        for value in inputs.values():
+            yield from tensors_in(value)
+    elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        for value in inputs:
+            yield from tensors_in(value)
+
+
+def as_tensors(inputs: Any) -> Any:
+    """Inputs of any structure with tensors in the place of arrays."""
+    if isinstance(inputs, np.ndarray):
+        if inputs.dtype.kind not in "fiubc":
+            raise DataError(
+                f"Inputs must be numbers, but an array has dtype {inputs.dtype}. Convert it, say `x.astype('float32')`."
+            )
+        return from_numpy(inputs)
+    if isinstance(inputs, Mapping):
+        return {key: as_tensors(value) for key, value in inputs.items()}
+    if isinstance(inputs, tuple | list) and any(isinstance(value, Tensor | np.ndarray) for value in inputs):
+        return tuple(as_tensors(value) for value in inputs)
+    return inputs
