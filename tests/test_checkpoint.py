@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 import calibayes as cb
+from calibayes.checkpoint import _architecture
 from calibayes.errors import ModelFileError
 from calibayes.posterior import Posterior
+from calibayes.treefile import write_tree
 
 
 class Net(nn.Module):
@@ -111,3 +115,49 @@ def test_the_file_is_plain_safetensors_and_a_failed_save_leaves_the_old_one(tmp_
         cb.save(posterior, path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{torn",
+        "[]",
+        "null",
+        "{}",
+        '{"kind": "model"}',
+        '{"kind": "model", "format": 1, "crc32": 0, "tree": "{}"}',
+        '{"kind": "model", "format": 1, "crc32": 0, "tree": 5}',
+        "[" * 100_000,
+    ],
+)
+def test_a_strangers_header_is_a_named_error(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({"a": torch.zeros(2)}, path, metadata={"calibayes": header})
+    with pytest.raises(ModelFileError, match=r"model.safetensors cannot be loaded: its (header is damaged|checksum)"):
+        cb.load(path, Net())
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {},
+        {"architecture": {"kind": "evil"}, "state": {}},
+        {"architecture": [], "state": 3},
+        {"architecture": {**_architecture(cb.MeanField(Net())), "prior_std": -1.0}, "state": {}},
+        {"architecture": _architecture(cb.MeanField(Net())), "state": {"groups.0.mu": torch.zeros(2)}},
+    ],
+)
+def test_a_whole_file_with_a_strange_tree_is_a_named_error(tmp_path: Path, tree: dict[str, Any]) -> None:
+    write_tree(tmp_path / "model", "model", tree)
+    with pytest.raises(ModelFileError, match="model"):
+        cb.load(tmp_path / "model", Net())
+
+
+def test_a_frozen_network_will_do_to_load_into(tmp_path: Path) -> None:
+    cb.save(cb.MeanField(Net()), tmp_path / "model")
+    assert cb.load(tmp_path / "model", Net().requires_grad_(False)).num_bayesian == 75
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="nowhere/model cannot be written: No such file or directory"):
+        cb.save(cb.Point(Net()), tmp_path / "nowhere" / "model")

@@ -26,6 +26,7 @@ from calibayes.errors import (
     InvalidTargetsError,
     NonFiniteLossError,
     OptimizerError,
+    UnsupportedNetworkError,
 )
 
 
@@ -208,6 +209,10 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
         ({"batch_size": 2.5}, InvalidArgumentError, "`batch_size` to be a positive integer, but got 2.5"),
         ({"samples": True}, InvalidArgumentError, "`samples`"),
         ({"sample_chunk": "all"}, InvalidArgumentError, "`sample_chunk`.*'all'"),
+        ({"clip_norm": -1.0}, InvalidArgumentError, "`clip_norm` to be a positive finite number, but got -1.0"),
+        ({"seed": 0.5}, InvalidArgumentError, "`seed` to be an integer, but got 0.5"),
+        ({"device": "gpu"}, InvalidArgumentError, "`device` .* 'gpu'"),
+        ({"early_stopping": 2.5, "validation": data(9)}, InvalidArgumentError, "`patience` .* 2.5"),
         ({"precision": "fp8"}, InvalidArgumentError, "'fp8'"),
         ({"scheduler_interval": "day"}, InvalidArgumentError, "'day'"),
         (
@@ -230,6 +235,9 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
         ({"train": "data.csv"}, DataError, "but got a str"),
         ({"train": (torch.zeros(4, 5), torch.zeros(4))}, DataError, "integer type, but are torch.float32"),
         ({"train": (torch.zeros(4, 5), torch.zeros(3, dtype=torch.long))}, DataError, r"shape \[3\]"),
+        ({"train": (np.zeros((4, 5), dtype=object), np.zeros(4, dtype=int))}, DataError, "dtype object"),
+        ({"train": (np.zeros((4, 5)), np.array(list("abca")))}, DataError, "dtype <U1.*numpy.unique"),
+        ({"train": DataLoader(TensorDataset(*data(9)), batch_size=10, drop_last=True)}, DataError, "no batch"),
         ({"train": (torch.zeros(0, 5), torch.zeros(0, dtype=torch.long))}, DataError, "no examples"),
         ({"train": (torch.zeros(4, 5), torch.tensor([0, 1, 2, 3]))}, InvalidTargetsError, "0 … 2 .* but one is 3"),
         ({"train": (torch.zeros(4, 5), torch.tensor([0, 1, 2, -100]))}, InvalidTargetsError, "but one is -100"),
@@ -242,7 +250,8 @@ def test_bad_input_gets_a_named_error(settings: dict[str, Any], error: type[Exce
 
 
 SCRIPT = """
-    import torch, calibayes as cb
+    import signal, torch, calibayes as cb
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
     torch.set_num_threads(1)
     x = torch.randn(256, 5)
     posterior = cb.MeanField(torch.nn.Linear(5, 3))
@@ -262,9 +271,13 @@ def test_ctrl_c_keeps_what_was_learned() -> None:
     script = textwrap.dedent(SCRIPT).format(epochs=10**6)
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "training\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        assert process.stdout.readline() == "training\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
     stopped, steps, moved = out.split()
     assert (stopped, moved, process.returncode) == ("interrupted", "True", 0)
     assert int(steps) > 5
@@ -317,3 +330,93 @@ def test_micro_batches_count_by_their_size_in_the_statistics() -> None:
     posterior = cb.Point(network)
     cb.fit(posterior, (x, y), cb.Objective(lam=0.0), epochs=1, batch_size=32, micro_batch_size=20)
     torch.testing.assert_close(posterior.buffer_values()["0.running_mean"], 0.1 * x.mean(0))
+
+
+class InPlace(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.layer(x.sub_(1.0))
+        return logits
+
+
+def test_a_network_that_changes_its_input_is_refused() -> None:
+    x, y = data()
+    with pytest.raises(UnsupportedNetworkError, match="changes its input in place"):
+        cb.fit(cb.Point(InPlace()), (x, y), cb.Objective())
+    with pytest.raises(UnsupportedNetworkError, match="changes its input in place"):
+        cb.predict(cb.MeanField(InPlace()), x)
+
+
+class NaNGradient(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.layer(x) + (self.layer.weight.sum() * 0).abs().sqrt()
+        return logits
+
+
+def test_weights_that_are_not_finite_are_neither_returned_nor_checkpointed(tmp_path: Path) -> None:
+    posterior = cb.Point(NaNGradient())
+    with pytest.raises(NonFiniteLossError, match=r"'groups.0.theta' is not finite after step 1") as caught:
+        cb.fit(posterior, data(), cb.Objective(lam=0.0), epochs=1, batch_size=90, checkpoint=tmp_path)
+    assert caught.value.term == "gradient"
+    assert list(tmp_path.iterdir()) == []
+    assert not posterior.training
+
+
+@pytest.mark.parametrize("mode", ["soft", "hard"])
+@pytest.mark.parametrize("micro", [None, 16])
+def test_a_wrong_label_is_named_wherever_it_is(mode: Any, micro: int | None) -> None:
+    x, y = data()
+    wrong = y.clone()
+    wrong[:] = 7
+    objective = cb.Objective(calibration=cb.WMMCE(mode=mode))
+    for train, held_out in (((x, y), (x.clone(), wrong)), ((x, wrong), None)):
+        with pytest.raises(InvalidTargetsError, match="but one is 7"):
+            cb.fit(cb.Point(net()), train, objective, calibration_data=held_out, micro_batch_size=micro)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (torch.full((90,), 0.7), "integer type, but are torch.float32"),
+        (torch.zeros(90, 3, dtype=torch.long), r"targets have shape \[32, 3\]. One-hot"),
+    ],
+)
+def test_labels_of_a_dataset_are_refused_rather_than_truncated(labels: Tensor, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        trained(TensorDataset(data()[0], labels))
+
+
+@pytest.mark.parametrize("kind", ["reversed", "read-only", "big-endian"])
+def test_awkward_arrays_train_like_plain_ones(kind: str) -> None:
+    x, y = (part.numpy().copy() for part in data())
+    expected = trained((x, y))[0]
+    if kind == "reversed":
+        x, y = x[::-1].copy()[::-1], y[::-1].copy()[::-1]
+    elif kind == "read-only":
+        x.flags.writeable = y.flags.writeable = False
+    else:
+        x, y = x.astype(">f4"), y.astype(">i8")
+    assert torch.equal(trained((x, y))[0], expected)
+
+
+def test_a_schedule_may_end_before_the_fingerprint_does(tmp_path: Path) -> None:
+    posterior = cb.MeanField(net())
+    table = [0.5] * 9
+    history = cb.fit(
+        posterior, data(), cb.Objective(lam=lambda step: table[step]), epochs=3, batch_size=32, checkpoint=tmp_path
+    )
+    assert len(history.steps) == 9
+
+
+def test_a_plain_network_is_told_how_to_become_a_posterior() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"got Sequential\. Wrap it"):
+        cb.fit(net(), data(), cb.Objective())  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match=r"got Sequential\. Wrap it"):
+        cb.predict(net(), data()[0])  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ def test_a_finished_run_is_not_trained_again_and_can_be_prolonged(tmp_path: Path
     assert torch.equal(flat(longer), flat(train(None, epochs=5)[0]))
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "emptied", "header"])
 def test_a_torn_file_is_passed_over_for_the_previous_one(tmp_path: Path, damage: str) -> None:
     expected = flat(train(None)[0])
     train(tmp_path, epochs=2)
@@ -114,10 +114,38 @@ def test_a_torn_file_is_passed_over_for_the_previous_one(tmp_path: Path, damage:
         content = content[: len(content) // 2]
     elif damage == "emptied":
         content = bytearray()
+    elif damage == "header":
+        content[content.index(b"fingerprint")] ^= 0x01
     else:
         content[-5] ^= 0xFF
     newest.write_bytes(content)
     assert torch.equal(flat(train(tmp_path)[0]), expected)
+
+
+def test_fewer_epochs_than_were_trained_are_refused(tmp_path: Path) -> None:
+    train(tmp_path, epochs=3)
+    with pytest.raises(CheckpointError, match="3 epochs behind it, more than `epochs=2`"):
+        train(tmp_path, epochs=2)
+
+
+def test_a_folder_that_cannot_be_one_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="`checkpoint` must be a folder"):
+        train(tmp_path / "file")
+
+
+def test_a_failed_write_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tmp_path, epochs=1)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("calibayes.treefile.save_file", full)
+        with pytest.raises(CheckpointError, match=r"No space left on device.*The one before is kept"):
+            train(tmp_path, epochs=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000004.safetensors"]
+    assert torch.equal(flat(train(tmp_path, epochs=3)[0]), flat(train(None, epochs=3)[0]))
 
 
 def test_nothing_whole_left_is_a_named_error(tmp_path: Path) -> None:
@@ -143,6 +171,9 @@ def test_nothing_whole_left_is_a_named_error(tmp_path: Path) -> None:
         ({"scheduler": lambda o: torch.optim.lr_scheduler.StepLR(o, 1)}, "`scheduler` was None and is now 'StepLR'"),
         ({"prior_std": 0.1}, "`prior_std` was 0.05 and is now 0.1"),
         ({"shift": 1.0}, "`data` was"),
+        ({"validation_samples": 3}, "`validation_samples` was 10 and is now 3"),
+        ({"calibration_data": (torch.randn(8, 4), torch.arange(8) % 3)}, "`calibration_data` was None"),
+        ({"scheduler_interval": "step"}, "`scheduler_interval` was 'epoch' and is now 'step'"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
