@@ -9,12 +9,13 @@ help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
 	@echo "make test   lint, type-check and run the tests"
 	@echo "make lint   ruff and mypy alone"
-	@echo "make bench  measure speed and memory, side by side, and print a table"
+	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
+	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"calibayes needs Python 3.11 to 3.13, but $(PYTHON) is {v[0]}.{v[1]}; try: make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else f"calibayes needs Python 3.11 to 3.13, but $(PYTHON) is {v[0]}.{v[1]}; try: make PYTHON=python3.11")'
 	test -x $(RUN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (a few minutes the first time) …"
 	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"

@@ -60,5 +60,5 @@ def _next_steps(folder: Path) -> list[str]:
         "Next:",
         f"  open {folder / 'reliability.png'}: bars below the dashed line mean too sure",
         "  your own network: ten lines in the README",
-        "  everything else: calibayes --help",
+        "  the command line: calibayes --help (after `. .venv/bin/activate`, if `make` set it up)",
     ]
