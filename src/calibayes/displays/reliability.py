@@ -1,4 +1,4 @@
-"""Pictures of how far confidence can be trusted. matplotlib is imported when the first one is drawn."""
+"""The reliability diagram: confidence against accuracy, bin by bin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from calibayes.errors import InvalidArgumentError
+from calibayes.displays.style import (
+    BLUE,
+    GREY,
+    INK,
+    PALE_VERMILLION,
+    SKY,
+    VERMILLION,
+    axes_or_new,
+    open_frame,
+    percent_axis,
+    side_in_inches,
+)
 from calibayes.metrics import Array, ReliabilityBins, Scores, evaluate, reliability_bins
 
 if TYPE_CHECKING:
@@ -14,20 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["ReliabilityDisplay", "reliability_grid"]
+__all__ = ["STRIP", "ReliabilityDisplay", "highest_share", "legend_entries"]
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; their lightness differs too, for print in grey.
-_BLUE, _SKY, _VERMILLION = "#0072B2", "#A6D8F5", "#D55E00"
-_PALE_VERMILLION = "#FBE3D3"
-_GREY, _INK = "#7F7F7F", "#333333"
-
-_STRIP = 0.26  # how far below the diagram the histogram ends, as a share of the diagram's side
+STRIP = 0.26  # how far below the diagram the histogram ends, as a share of the diagram's side
 _ONE_LINE = 2.9  # inches that the scores need in one line; in a smaller diagram they would run into its neighbour
 
-_ACCURACY: dict[str, Any] = {"facecolor": _BLUE, "edgecolor": "white", "linewidth": 0.6}
-_DIAGONAL: dict[str, Any] = {"color": _INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-_TOO_SURE: dict[str, Any] = {"facecolor": _PALE_VERMILLION, "edgecolor": _VERMILLION, "linewidth": 0.6, "hatch": "////"}
-_NOT_SURE_ENOUGH: dict[str, Any] = {"facecolor": _SKY, "edgecolor": _BLUE, "linewidth": 0.6, "hatch": "\\\\\\\\"}
+_ACCURACY: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
+_DIAGONAL: dict[str, Any] = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
+_TOO_SURE: dict[str, Any] = {"facecolor": PALE_VERMILLION, "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
+_NOT_SURE_ENOUGH: dict[str, Any] = {"facecolor": SKY, "edgecolor": BLUE, "linewidth": 0.6, "hatch": "\\\\\\\\"}
 
 
 class ReliabilityDisplay:
@@ -92,32 +98,28 @@ class ReliabilityDisplay:
         Returns:
             The display itself, with ``ax_``, ``histogram_ax_`` and ``figure_``.
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.figure(figsize=(4.2, 5.2), layout="constrained").add_subplot()
-        elif ax.figure.get_layout_engine() is None:
+        ax = axes_or_new(ax, 4.2, 5.2)
+        if ax.figure.get_layout_engine() is None:
             _make_room_below(ax)
-        self._draw(ax, _highest_share([self]))
+        self._draw(ax, highest_share([self]))
         if legend:
-            size = "small" if _side_in_inches(ax) >= _ONE_LINE else "x-small"
-            ax.legend(*_legend([self]), loc="best", fontsize=size, framealpha=0.8, edgecolor="none")
+            size = "small" if side_in_inches(ax) >= _ONE_LINE else "x-small"
+            ax.legend(*legend_entries([self]), loc="best", fontsize=size, framealpha=0.8, edgecolor="none")
         return self
 
-    def _draw(self, ax: Axes, highest_share: float) -> None:
+    def _draw(self, ax: Axes, highest: float) -> None:
         self.ax_, self.figure_ = ax, ax.figure
         ax.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
         ax.set_box_aspect(1)
         ax.tick_params(labelbottom=False)
         ax.plot([0, 1], [0, 1], zorder=4, label="_diagonal", **_DIAGONAL)
         self._draw_bars(ax)
-        self._draw_histogram(ax, highest_share)
-        lines = self._score_lines(_side_in_inches(ax))
-        ax.text(0, 1.02, "\n".join(lines), transform=ax.transAxes, fontsize=8, color=_INK, va="bottom")
+        self._draw_histogram(ax, highest)
+        lines = self._score_lines(side_in_inches(ax))
+        ax.text(0, 1.02, "\n".join(lines), transform=ax.transAxes, fontsize=8, color=INK, va="bottom")
         if self.name:
             ax.set_title(self.name, loc="left", fontweight="bold", pad=8 + 12 * len(lines))
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
+        open_frame(ax)
 
     def _draw_bars(self, ax: Axes) -> None:
         width = 1 / len(self.bins.count)
@@ -137,19 +139,18 @@ class ReliabilityDisplay:
             style = _TOO_SURE if gap > 0 else _NOT_SURE_ENOUGH
             ax.bar(left, abs(gap), width, min(accuracy, confidence), align="edge", label="_gap", zorder=3, **style)
 
-    def _draw_histogram(self, ax: Axes, highest_share: float) -> None:
-        from matplotlib.ticker import MaxNLocator, PercentFormatter
+    def _draw_histogram(self, ax: Axes, highest: float) -> None:
+        from matplotlib.ticker import MaxNLocator
 
-        strip = ax.inset_axes((0.0, -_STRIP, 1.0, _STRIP - 0.06), sharex=ax)
+        strip = ax.inset_axes((0.0, -STRIP, 1.0, STRIP - 0.06), sharex=ax)
         share = (self.bins.count.double() / self.bins.n).tolist()
         width = 1 / len(share)
-        strip.bar(self.bins.edges[:-1].tolist(), share, width, align="edge", color=_GREY)
-        strip.set(ylim=(0, 1.08 * highest_share), xlabel="confidence", ylabel="share")
+        strip.bar(self.bins.edges[:-1].tolist(), share, width, align="edge", color=GREY)
+        strip.set(ylim=(0, 1.08 * highest), xlabel="confidence", ylabel="share")
         strip.yaxis.set_major_locator(MaxNLocator(2))
-        strip.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        percent_axis(strip.yaxis)
         strip.tick_params(labelbottom=True)
-        for side in ("top", "right"):
-            strip.spines[side].set_visible(False)
+        open_frame(strip)
         self.histogram_ax_ = strip
 
     def _score_lines(self, inches: float) -> list[str]:
@@ -159,49 +160,7 @@ class ReliabilityDisplay:
         return ["  ".join(words)] if inches >= _ONE_LINE else ["  ".join(words[:2]), "  ".join(words[2:])]
 
 
-def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2) -> Figure:
-    """Several reliability diagrams in one picture, on the same axes, so that they can be compared.
-
-    The figure is not registered with `matplotlib.pyplot`: show it as the value of a notebook's cell, or save it with
-    ``figure.savefig(path)``.
-
-    Args:
-        displays: the diagrams, row by row.
-        columns: how many stand side by side.
-
-    Example:
-        >>> import torch
-        >>> probs, targets = torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0])
-        >>> sharp = ReliabilityDisplay.from_predictions(probs, targets, name="as it is")
-        >>> flat = ReliabilityDisplay.from_predictions(probs.sqrt().softmax(-1), targets, name="flattened")
-        >>> len(reliability_grid([sharp, flat]).axes)
-        2
-    """
-    if not displays:
-        raise InvalidArgumentError("Expected at least one display, but got none.")
-    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise InvalidArgumentError(f"Expected `columns` to be a positive integer, but got {columns!r}.")
-    columns = min(columns, len(displays))
-    rows = math.ceil(len(displays) / columns)
-    figure, places = _layout(rows, columns)
-    highest = _highest_share(displays)
-    for index, (display, place) in enumerate(zip(displays, places, strict=False)):
-        display._draw(figure.add_axes(place), highest)
-        panels = (display.ax_, display.histogram_ax_)
-        if index % columns:
-            for panel in panels:
-                panel.set_ylabel("")
-                panel.tick_params(labelleft=False)
-        if index + columns < len(displays):
-            display.histogram_ax_.set_xlabel("")
-            display.histogram_ax_.tick_params(labelbottom=False)
-    figure.align_ylabels()
-    handles, labels = _legend(displays)
-    figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize="small", frameon=False)
-    return figure
-
-
-def _legend(displays: Sequence[ReliabilityDisplay]) -> tuple[list[Artist], list[str]]:
+def legend_entries(displays: Sequence[ReliabilityDisplay]) -> tuple[list[Artist], list[str]]:
     """Handles and labels of what is to be seen in the diagrams, and no more."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -215,35 +174,14 @@ def _legend(displays: Sequence[ReliabilityDisplay]) -> tuple[list[Artist], list[
     return list(entries.values()), list(entries)
 
 
-def _highest_share(displays: Sequence[ReliabilityDisplay]) -> float:
+def highest_share(displays: Sequence[ReliabilityDisplay]) -> float:
+    """The largest share of examples in any bin: how high their histograms must reach."""
     return max(float(display.bins.count.max()) / display.bins.n for display in displays)
-
-
-def _layout(rows: int, columns: int) -> tuple[Figure, list[tuple[float, float, float, float]]]:
-    """A figure and the place of each diagram in it, row by row; sizes are fixed in inches, so that text always fits."""
-    from matplotlib.figure import Figure
-
-    side, gap = 3.0, 0.4
-    left, right, top, bottom = 0.72, 0.15, 0.5, 0.95  # bottom: labels and legend
-    strip = _STRIP * side
-    width = left + columns * side + (columns - 1) * gap + right
-    height = rows * (top + side + strip) + (rows - 1) * gap + bottom
-    corners = [
-        (left + column * (side + gap), bottom + strip + (rows - 1 - row) * (side + strip + gap + top))
-        for row in range(rows)
-        for column in range(columns)
-    ]
-    figure = Figure(figsize=(width, height))
-    return figure, [(x / width, y / height, side / width, side / height) for x, y in corners]
-
-
-def _side_in_inches(ax: Axes) -> float:
-    return float(min(ax.bbox.width, ax.bbox.height) / ax.figure.dpi)
 
 
 def _make_room_below(ax: Axes) -> None:
     """Shrink axes that no layout engine cares for, so that the histogram stays inside the place they had."""
     box = ax.get_position()
-    height = box.height / (1 + _STRIP)
+    height = box.height / (1 + STRIP)
     ax.set_position((box.x0, box.y1 - height, box.width, height))
     ax.set_in_layout(True)
