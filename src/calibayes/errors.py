@@ -17,6 +17,7 @@ __all__ = [
     "NetworkOutputError",
     "NonFiniteLossError",
     "OptimizerError",
+    "PredictionFileError",
     "UnsupportedNetworkError",
 ]
 
@@ -55,6 +56,10 @@ class DataError(CalibayesError, ValueError):
 
 class DataOverlapError(DataError):
     """Two data sets that must be apart share examples."""
+
+
+class PredictionFileError(DataError):
+    """A file of predictions cannot be read; the message names the file, the row, the column and the value."""
 
 
 class OptimizerError(CalibayesError, ValueError):
