@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibayes.recipes.demo.run import Results, choose, run_demo
-from calibayes.recipes.demo.settings import Run, Settings
+from calibayes.recipes.compare.settings import Run, Settings
+from calibayes.recipes.demo.run import Results, run_demo
 
-__all__ = ["Results", "Run", "Settings", "choose", "run_demo"]
+__all__ = ["Results", "Run", "Settings", "run_demo"]

@@ -4,39 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
-import calibayes
 from calibayes.displays import reliability_grid
-from calibayes.errors import InvalidArgumentError
 from calibayes.objective import SCHEMES
-from calibayes.recipes.demo.run import RULE, Results
-from calibayes.recipes.demo.settings import Run
-from calibayes.recipes.demo.words import summary
+from calibayes.recipes.compare.columns import summary
+from calibayes.recipes.compare.folder import machine, unwritable, versions
+from calibayes.recipes.compare.jobs import OPTIMIZER
+from calibayes.recipes.compare.settings import Run
+from calibayes.recipes.compare.trainings import RULE
+from calibayes.recipes.demo.run import Results
 
-__all__ = ["FILES", "describe", "prepare", "write"]
+__all__ = ["FILES", "describe", "write"]
 
 FILES = {
     "reliability.png": "four reliability diagrams (seed 0)",
     "results.json": "every number, and how it came about",
     "table.txt": "what is printed above",
 }
-
-
-def prepare(folder: Path) -> None:
-    """Make the folder, or say why nothing can be written there before two minutes are spent."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".calibayes-probe"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise _unwritable(folder, error) from error
 
 
 def write(results: Results, folder: Path, *, printed: str, command: str) -> None:
@@ -54,7 +41,7 @@ def write(results: Results, folder: Path, *, printed: str, command: str) -> None
         (folder / "table.txt").write_text(printed, encoding="utf-8")
         reliability_grid(results.displays).savefig(folder / "reliability.png", dpi=110)
     except OSError as error:
-        raise _unwritable(folder, error) from error
+        raise unwritable(folder, error) from error
 
 
 def describe(results: Results, command: str) -> dict[str, Any]:
@@ -64,22 +51,13 @@ def describe(results: Results, command: str) -> dict[str, Any]:
         "command": command,
         "settings": asdict(results.settings),
         "data": "Fashion-MNIST as it comes with calibayes, split by seed 0",
-        "optimizer": "Adam, learning rate to zero along a cosine",
+        "optimizer": OPTIMIZER,
         "calibration_measure": "WMMCE()",
         "rule": RULE,
         "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in results.candidates],
         "schemes": {scheme: _scheme(results, scheme) for scheme in SCHEMES},
-        "versions": {
-            "python": platform.python_version(),
-            "torch": str(torch.__version__),
-            "calibayes": calibayes.__version__,
-        },
-        "machine": {
-            "platform": platform.platform(),
-            "cpu": _cpu(),
-            "workers": results.workers,
-            "threads_per_worker": 1,
-        },
+        "versions": versions(),
+        "machine": machine(results.workers),
         "seconds": {
             "wall": round(results.wall_seconds, 1),
             "cpu": round(spent.user + spent.system + spent.children_user + spent.children_system, 1),
@@ -99,19 +77,3 @@ def _scheme(results: Results, scheme: str) -> dict[str, Any]:
             for seed, (validation, test) in enumerate(pairs)
         ],
     }
-
-
-def _cpu() -> str:
-    """The name of the processor, which `platform` does not know on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _unwritable(folder: Path, error: OSError) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"Cannot write to {str(folder)!r}: {error.strerror or error}. Choose another folder with --out."
-    )

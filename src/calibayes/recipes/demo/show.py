@@ -8,12 +8,13 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
-from calibayes.recipes.demo.files import FILES, prepare, write
-from calibayes.recipes.demo.progress import Progress
+from calibayes.recipes.compare.folder import prepare
+from calibayes.recipes.compare.progress import Progress
+from calibayes.recipes.compare.settings import Settings
+from calibayes.recipes.compare.workers import default_workers
+from calibayes.recipes.demo.files import FILES, write
 from calibayes.recipes.demo.run import run_demo
-from calibayes.recipes.demo.settings import Settings
 from calibayes.recipes.demo.words import closing_words, opening_words, table
-from calibayes.recipes.demo.workers import default_workers
 
 __all__ = ["show"]
 

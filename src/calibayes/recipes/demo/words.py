@@ -2,73 +2,26 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from calibayes.metrics import Scores
 from calibayes.objective import SCHEMES
-from calibayes.recipes.demo.settings import Settings
+from calibayes.recipes.compare.columns import COLUMNS, Column, Summary, listed, summary
+from calibayes.recipes.compare.settings import Settings
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from calibayes.recipes.demo.run import Results
 
-__all__ = ["Summary", "closing_words", "opening_words", "summary", "table"]
-
-
-class Summary(NamedTuple):
-    """The mean over seeds, and their standard deviation (``None`` for a single seed)."""
-
-    mean: float
-    std: float | None
-
-
-class _Column(NamedTuple):
-    name: str
-    title: str
-    scale: float  # what the number is multiplied by before it is shown
-    digits: int
-    sign: str
-    best: str | None  # which end is good
-
-    def show(self, value: Summary) -> str:
-        text = f"{self.scale * value.mean:{self.sign}.{self.digits}f}"
-        return text if value.std is None else f"{text} ± {self.scale * value.std:.{self.digits}f}"
-
-
-_COLUMNS = (
-    _Column("accuracy", "accuracy %", 100, 1, "", "highest"),
-    _Column("ece", "ECE %", 100, 1, "", "lowest"),
-    _Column("nll", "NLL", 1, 3, "", "lowest"),
-    _Column("brier", "Brier", 1, 3, "", "lowest"),
-    _Column("overconfidence", "too sure by %", 100, 1, "+", None),
-)
-
-
-def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
-    """Mean and spread of every column, over the seeds of one scheme.
-
-    Example:
-        >>> scores = calibayes.evaluate(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
-        >>> summary([scores, scores])["accuracy"]
-        Summary(mean=0.5, std=0.0)
-    """
-    found = {}
-    for column in _COLUMNS:
-        values = [float(getattr(each, column.name)) for each in scores]
-        found[column.name] = Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
-    return found
+__all__ = ["closing_words", "opening_words", "table"]
 
 
 def opening_words(settings: Settings, workers: int) -> str:
     """What is about to happen."""
-    count = len(settings.candidates()) + len(SCHEMES) * (settings.seeds - 1)
     return (
         f"Fashion-MNIST, which comes with calibayes: {settings.train:,} images to train, {settings.validation:,} to choose "
         f"λ and β, {settings.test:,} to test.\n"
-        f"{count} trainings of {settings.epochs} epochs, {workers} at a time on one thread each."
+        f"{settings.trainings} trainings of {settings.epochs} epochs, {workers} at a time on one thread each."
     )
 
 
@@ -81,27 +34,27 @@ def table(results: Results) -> Table:
     spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
     made = Table(title=f"{test:,} test images, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
     made.add_column("scheme", style="bold", no_wrap=True)
-    for title in ("λ", "β", *(column.title for column in _COLUMNS)):
+    for title in ("λ", "β", *(column.title for column in COLUMNS)):
         made.add_column(title, justify="right", no_wrap=True)
     for scheme in SCHEMES:
         run, found = results.chosen[scheme], summary(results.test[scheme])
         weights = [f"{value:g}" if value else "–" for value in (run.lam, run.beta)]
-        made.add_row(scheme.upper(), *weights, *(column.show(found[column.name]) for column in _COLUMNS))
+        made.add_row(scheme.upper(), *weights, *(column.show(found[column.name]) for column in COLUMNS))
     return made
 
 
 def closing_words(results: Results) -> str:
     """How to read the table, and which scheme leads in which column, as the numbers have it."""
     settings, found = results.settings, {scheme: summary(results.test[scheme]) for scheme in SCHEMES}
-    choice = f"λ from {_listed(settings.lams)} and β from {_listed(settings.betas)}"
+    choice = f"λ from {listed(settings.lams)} and β from {listed(settings.betas)}"
     lines = [
         f"Chosen by the lowest NLL on the validation images (seed 0): {choice}.",
         "ECE: how far confidence and accuracy are apart; too sure by: mean confidence minus accuracy.",
         "",
-        *(_leader(column, found) for column in _COLUMNS if column.best is not None),
+        *(_leader(column, found) for column in COLUMNS if column.best is not None),
         "",
     ]
-    if settings == Settings.quick(settings.seeds):
+    if settings.is_quick:
         lines.append("Trained in seconds on little data (--quick): the numbers show what is measured, and little else.")
     if settings.seeds > 1:
         lines.append("Apart: the two ranges mean ± standard deviation do not meet. Within the spread there is no evidence.")
@@ -111,7 +64,7 @@ def closing_words(results: Results) -> str:
     return "\n".join(lines)
 
 
-def _leader(column: _Column, found: dict[str, dict[str, Summary]]) -> str:
+def _leader(column: Column, found: dict[str, dict[str, Summary]]) -> str:
     values = {scheme: found[scheme][column.name] for scheme in SCHEMES}
     ranked = sorted(SCHEMES, key=lambda scheme: values[scheme].mean, reverse=column.best == "highest")
     first, second = (values[scheme] for scheme in ranked[:2])
@@ -121,7 +74,3 @@ def _leader(column: _Column, found: dict[str, dict[str, Summary]]) -> str:
         return line
     apart = abs(first.mean - second.mean) > first.std + second.std
     return f"{line}: {'apart' if apart else 'within the spread'}"
-
-
-def _listed(values: Sequence[float]) -> str:
-    return "{" + ", ".join(f"{value:g}" for value in values) + "}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -42,7 +44,7 @@ def started(workers: int) -> Iterator[Executor | None]:
     # Spawned, not forked: a fork of a process whose torch has already run threads may hang.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=torch.set_num_threads, initargs=(1,))
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_ready)
     try:
         yield pool
     except BaseException:  # Ctrl-C above all: nobody waits for trainings whose results are not wanted any more
@@ -64,7 +66,8 @@ def spread(
             done(results[-1])
         return results
     try:
-        futures = [pool.submit(job, item) for item in items]
+        with _ctrl_c_is_ours():
+            futures = [pool.submit(job, item) for item in items]
         for future in as_completed(futures):
             done(future.result())
     except BrokenProcessPool as error:
@@ -72,3 +75,29 @@ def spread(
             "A worker process ended before its time, perhaps for want of memory. Close others, and try again."
         ) from error
     return [future.result() for future in futures]
+
+
+def _ready() -> None:
+    """What a worker does first: take one thread, and see to it that it does not outlive the process it works for."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _ctrl_c_is_ours() -> Iterator[None]:
+    """Processes that start in here do not hear Ctrl-C, which a terminal sends to all: this process ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,4 +1,4 @@
-"""How far the demo is and how long it will still take: a bar on a terminal, plain lines elsewhere."""
+"""How far an experiment is and how long it will still take: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Progress:
         from rich.progress import Progress as Bar
 
         self._cost, self._trainings, self._begin = cost, trainings, time.monotonic()
-        self._spent, self._count = 0.0, 0
+        self._spent, self._count, self._done = 0.0, 0, 0
         on = self._console is not None and self._console.is_terminal
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
         self._bar = Bar(*columns, console=self._console, transient=True, disable=not on)
@@ -41,19 +41,30 @@ class Progress:
     def advance(self, cost: float, note: str | None = None) -> None:
         """A job is done; trainings have a note to show."""
         self._spent += cost
+        self._done += 1
         self._count += note is not None
         left = (time.monotonic() - self._begin) * (self._cost / self._spent - 1)
         # After the first job alone the estimate would forget those that other workers have nearly finished.
-        words = f"about {_clock(left)} left" if self._count > 1 else ""
-        title = f"training {self._count}/{self._trainings}" if self._count < self._trainings else "testing"
-        self._bar.update(self._task, completed=self._spent, description=title, left=words)
+        words = f"about {_clock(left)} left" if self._done > 1 else ""
+        self._update(words)
         if self._console is not None and not self._console.is_terminal and note is not None:
             width = len(str(self._trainings))
-            self._console.print(
-                f"[{self._count:>{width}}/{self._trainings}] {', '.join(filter(None, [note, words]))}",
-                markup=False,
-                highlight=False,
-            )
+            self.note(f"[{self._count:>{width}}/{self._trainings}] {', '.join(filter(None, [note, words]))}")
+
+    def skip(self, cost: float, *, training: bool = False) -> None:
+        """A job need not be done, because its result is known: it takes no time, and tells nothing about the others'."""
+        self._cost -= cost
+        self._count += training
+        self._update("")
+
+    def note(self, line: str) -> None:
+        """A line that stays, above the bar where there is one."""
+        if self._console is not None:
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _update(self, left: str) -> None:
+        title = f"training {self._count}/{self._trainings}" if self._count < self._trainings else "testing"
+        self._bar.update(self._task, total=self._cost, completed=self._spent, description=title, left=left)
 
 
 def _clock(seconds: float) -> str:

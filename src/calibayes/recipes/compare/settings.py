@@ -1,10 +1,12 @@
-"""What the demo trains, and how."""
+"""What is trained, and how."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import product
 
+from calibayes.checks import positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective import SCHEMES
 from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
@@ -36,18 +38,19 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    r"""The settings of the demo, the same for all schemes.
+    r"""What is trained, and how: the same for all schemes.
 
-    With 3,000 images, Adam and 11 epochs that end on a learning rate of zero, the plain network has learnt what it can
-    and has begun to be too sure. Around the values of $\lambda$ and $\beta$ that are tried, the validation score turns:
-    at this batch size $\lambda = 40$ already costs accuracy, and so does $\beta = 0.3$.
+    As it stands, these are the settings of the demo. With 3,000 images, Adam and 11 epochs that end on a learning rate of
+    zero, the plain network has learnt what it can and has begun to be too sure. Around the values of $\lambda$ and
+    $\beta$ that are tried, the validation score turns: at this batch size $\lambda = 40$ already costs accuracy, and so
+    does $\beta = 0.3$. `thorough` is what a comparison uses, `quick` shows what happens in seconds.
 
     Attributes:
         seeds: how many; they are 0, 1, …, and govern initial weights, order of the data and noise, not the split.
-        train: training images.
-        validation: images that $\lambda$ and $\beta$ are chosen on.
-        test: images that results are reported on.
-        epochs: passes over the training images.
+        train: training examples.
+        validation: examples that $\lambda$ and $\beta$ are chosen on, and temperatures fitted.
+        test: examples that results are reported on.
+        epochs: passes over the training examples.
         batch_size: $|B|$.
         learning_rate: Adam's at the start; it falls to zero along a cosine.
         samples: $R$, samples of the weights a step.
@@ -77,15 +80,41 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
+        for name in ("learning_rate", "prior_std", "init_std"):
+            object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("lams", "betas"):
-            values = getattr(self, name)
-            if not values or not all(value > 0 for value in values):
-                raise InvalidArgumentError(f"Expected `{name}` to be positive numbers, but got {values!r}.")
+            values = tuple(getattr(self, name))
+            if not values or not all(0 < value < math.inf for value in values) or len(set(values)) < len(values):
+                raise InvalidArgumentError(f"Expected `{name}` to be positive numbers, each once, but got {values!r}.")
+            object.__setattr__(self, name, tuple(float(value) for value in values))
+
+    @classmethod
+    def thorough(cls, seeds: int = 5) -> Settings:
+        """The settings of a comparison: more of everything; about ten minutes on two cores."""
+        return cls(
+            seeds=seeds,
+            train=4000,
+            test=5000,
+            epochs=30,
+            predictive_samples=20,
+            lams=(1.0, 3.0, 10.0, 30.0),
+            betas=(0.01, 0.03, 0.1, 0.3),
+        )
 
     @classmethod
     def quick(cls, seeds: int = 1) -> Settings:
-        """Enough to see what the demo does, in seconds; too little for numbers that mean something."""
+        """Enough to see what happens, in seconds; too little for numbers that mean something."""
         return cls(seeds=seeds, train=600, validation=400, test=600, epochs=5, predictive_samples=4)
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether these are the settings of `quick`, whose numbers are not to be relied on."""
+        return self == Settings.quick(self.seeds)
+
+    @property
+    def trainings(self) -> int:
+        """How many networks are trained: the candidates, and the other seeds of each scheme's choice."""
+        return len(self.candidates()) + len(SCHEMES) * (self.seeds - 1)
 
     def candidates(self) -> list[Run]:
         """Every combination that the choice is made from, for every scheme, with the first seed."""

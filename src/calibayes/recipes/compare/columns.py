@@ -1,0 +1,63 @@
+"""The columns of a table of schemes: which scores, how they are shown, and which end is good."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from calibayes.metrics import Scores
+
+__all__ = ["COLUMNS", "Column", "Summary", "listed", "summary"]
+
+
+class Summary(NamedTuple):
+    """The mean over seeds, and their standard deviation (``None`` for a single seed)."""
+
+    mean: float
+    std: float | None
+
+
+class Column(NamedTuple):
+    """A score as tables show it."""
+
+    name: str
+    title: str
+    scale: float  # what the number is multiplied by before it is shown
+    digits: int
+    sign: str
+    best: str | None  # which end is good
+
+    def show(self, value: Summary) -> str:
+        """The number as a cell."""
+        text = f"{self.scale * value.mean:{self.sign}.{self.digits}f}"
+        return text if value.std is None else f"{text} ± {self.scale * value.std:.{self.digits}f}"
+
+
+COLUMNS = (
+    Column("accuracy", "accuracy %", 100, 1, "", "highest"),
+    Column("ece", "ECE %", 100, 1, "", "lowest"),
+    Column("nll", "NLL", 1, 3, "", "lowest"),
+    Column("brier", "Brier", 1, 3, "", "lowest"),
+    Column("overconfidence", "too sure by %", 100, 1, "+", None),
+)
+
+
+def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
+    """Mean and spread of every column, over the seeds of one scheme.
+
+    Example:
+        >>> scores = calibayes.evaluate(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
+        >>> summary([scores, scores])["accuracy"]
+        Summary(mean=0.5, std=0.0)
+    """
+    found = {}
+    for column in COLUMNS:
+        values = [float(getattr(each, column.name)) for each in scores]
+        found[column.name] = Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+    return found
+
+
+def listed(values: Sequence[float]) -> str:
+    """Values to choose from, such as {3, 10}."""
+    return "{" + ", ".join(f"{value:g}" for value in values) + "}"
