@@ -5,12 +5,24 @@ A check that passes costs two reductions over the array; only a check that fails
 
 from __future__ import annotations
 
+import operator
+from typing import SupportsIndex
+
 import torch
 from torch import Tensor
 
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 
-__all__ = ["check_predictions", "check_probabilities", "check_targets", "check_weights", "class_indices", "positive"]
+__all__ = [
+    "check_predictions",
+    "check_probabilities",
+    "check_targets",
+    "check_weights",
+    "class_indices",
+    "positive",
+    "positive_integer",
+    "share",
+]
 
 _ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
@@ -19,6 +31,20 @@ def positive(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
         raise InvalidArgumentError(f"Expected `{name}` to be a positive finite number, but got {value!r}.")
+    return float(value)
+
+
+def positive_integer(name: str, value: object) -> int:
+    """``value`` as an int, or an error that names it when it is not a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
+        raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
+    return operator.index(value)
+
+
+def share(name: str, value: float) -> float:
+    """``value`` as a float, or an error that names it when it does not lie strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise InvalidArgumentError(f"Expected `{name}` to lie between 0 and 1, both excluded, but got {value!r}.")
     return float(value)
 
 

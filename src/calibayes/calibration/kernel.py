@@ -27,7 +27,7 @@ from torch.autograd.function import once_differentiable
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["kernel_norm", "quadratic_form"]
+__all__ = ["kernel_features", "kernel_norm", "quadratic_form"]
 
 # e^{±range/(2γ)} must stay within float64: for confidences in [0, 1], γ = 0.001 reaches e^{±500}.
 _LARGEST_EXPONENT = 650.0
@@ -67,6 +67,36 @@ def kernel_norm(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
     return torch.where(above, torch.where(above, form, 1.0).sqrt(), 0.0)
 
 
+def kernel_features(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
+    r"""A vector $\varphi(u)$, linear in $u$, with $\varphi(u) \cdot \varphi(v) = u^\top K v$, for scores in ascending order.
+
+    For many coefficients over the same scores, as in resampling: the form becomes a scalar product.
+
+    Args:
+        scores: $r$ in ascending order, float64, shape ``[n]``.
+        coefficients: $u$, float64, shape ``[..., n]``.
+        width: the kernel width $\gamma$.
+
+    Example:
+        >>> r, u = torch.tensor([0.2, 0.9], dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)
+        >>> bool((kernel_features(r, u, 0.4).square().sum() - quadratic_form(r, u, 0.4)).abs() < 1e-12)
+        True
+    """
+    _check_spread(float(scores[-1] - scores[0]), width)
+    rise = ((scores - 0.5 * (scores[0] + scores[-1])) / width).exp_()
+    up_to = torch.cumsum(coefficients * rise, -1).div_(rise)
+    steps = scores.diff().mul_(-2 / width).expm1_().neg_().sqrt_()
+    return up_to.mul_(torch.cat((steps, steps.new_ones(1))))
+
+
+def _check_spread(spread: float, width: float) -> None:
+    if spread > 2 * width * _LARGEST_EXPONENT:
+        raise InvalidArgumentError(
+            f"Expected `kernel_width` to be at least {spread / (2 * _LARGEST_EXPONENT):.3g} for scores that spread over "
+            f"{spread:.3g}, but got {width!r}."
+        )
+
+
 class _QuadraticForm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
@@ -74,12 +104,7 @@ class _QuadraticForm(torch.autograd.Function):
         r, order = scores.to(device).sort(dim=-1)
         r, u = r.double(), coefficients.to(device).gather(-1, order).double()
         low, high = r[..., :1], r[..., -1:]
-        spread = float((high - low).amax())
-        if spread > 2 * width * _LARGEST_EXPONENT:
-            raise InvalidArgumentError(
-                f"Expected `kernel_width` to be at least {spread / (2 * _LARGEST_EXPONENT):.3g} for scores that spread over "
-                f"{spread:.3g}, but got {width!r}."
-            )
+        _check_spread(float((high - low).amax()), width)
         rise = ((r - 0.5 * (low + high)) / width).exp_()
         fall = rise.reciprocal()
         left = _sums_before(u * rise).mul_(fall)

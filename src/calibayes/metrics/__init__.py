@@ -1,24 +1,54 @@
-"""How far a classifier's probabilities can be trusted: calibration error and proper scores.
+"""How far a classifier's probabilities can be trusted: calibration errors, proper scores, and intervals for them.
 
-Every function takes ``probs [n, K]`` and ``targets [n]``, as torch tensors or numpy arrays, and returns a Python float.
+Every function takes ``probs [n, K]`` (for two classes also one column) and ``targets [n]``, as torch tensors or numpy
+arrays, and ``weights``. `evaluate` computes everything at once.
 """
 
 from __future__ import annotations
 
 from calibayes.metrics.arrays import Array
 from calibayes.metrics.bins import ReliabilityBins, reliability_bins
-from calibayes.metrics.calibration import ece
-from calibayes.metrics.evaluate import Scores, evaluate
-from calibayes.metrics.proper import accuracy, brier, nll
+from calibayes.metrics.calibration import ece, ece_equal_mass, ece_squared_debiased, mce, rms_calibration_error
+from calibayes.metrics.catalogue import METRICS, MetricInfo
+from calibayes.metrics.classwise import BrierParts, brier_decomposition, ece_classwise
+from calibayes.metrics.evaluate import evaluate
+from calibayes.metrics.intervals import Interval
+from calibayes.metrics.kernel import kce_p_value, kce_squared, mmce, wmmce
+from calibayes.metrics.proper import accuracy, brier, nll, overconfidence, top_k_accuracy
+from calibayes.metrics.scores import ClassScores, Scores
+from calibayes.metrics.selective import RiskCoverage, aurc, coverage_at_accuracy, risk_coverage
+from calibayes.metrics.smooth import smooth_ece
 
 __all__ = [
+    "METRICS",
     "Array",
+    "BrierParts",
+    "ClassScores",
+    "Interval",
+    "MetricInfo",
     "ReliabilityBins",
+    "RiskCoverage",
     "Scores",
     "accuracy",
+    "aurc",
     "brier",
+    "brier_decomposition",
+    "coverage_at_accuracy",
     "ece",
+    "ece_classwise",
+    "ece_equal_mass",
+    "ece_squared_debiased",
     "evaluate",
+    "kce_p_value",
+    "kce_squared",
+    "mce",
+    "mmce",
     "nll",
+    "overconfidence",
     "reliability_bins",
+    "risk_coverage",
+    "rms_calibration_error",
+    "smooth_ece",
+    "top_k_accuracy",
+    "wmmce",
 ]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.metrics.arrays import Array, as_predictions, check_bins
+from calibayes.checks import positive_integer, share
+from calibayes.metrics.arrays import Array, Predictions, as_predictions
 
-__all__ = ["ReliabilityBins", "reliability_bins"]
+__all__ = ["ReliabilityBins", "binned", "equal_width", "place", "reliability_bins"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -19,12 +20,16 @@ class ReliabilityBins:
     Attributes:
         edges: the ``M + 1`` edges $0, 1/M, …, 1$, in float64.
         count: the number of examples in each of the ``M`` bins.
+        weight: their weights added up: the same as ``count`` where no weights were given.
+        effective: how many examples of equal weight would be worth as much, $(\\sum w)^2 / \\sum w^2$.
         confidence: their mean confidence; NaN where the bin is empty.
         accuracy: the share of them that is classified correctly; NaN where the bin is empty.
     """
 
     edges: Tensor
     count: Tensor
+    weight: Tensor
+    effective: Tensor
     confidence: Tensor
     accuracy: Tensor
 
@@ -32,6 +37,11 @@ class ReliabilityBins:
     def n(self) -> int:
         """The number of examples in all bins."""
         return int(self.count.sum())
+
+    @property
+    def share(self) -> Tensor:
+        """What part of the whole each bin holds."""
+        return self.weight / self.weight.sum()
 
     @property
     def gap(self) -> Tensor:
@@ -42,12 +52,32 @@ class ReliabilityBins:
     def ece(self) -> float:
         r"""The expected calibration error, $\sum_m \frac{n_m}{n} |\mathrm{acc}_m - \mathrm{conf}_m|$."""
         # An empty bin has weight zero, but 0 · NaN is NaN.
-        filled = self.count > 0
-        weight = self.count[filled].double() / self.n
-        return float((weight * self.gap[filled].abs()).sum())
+        filled = self.weight > 0
+        return float((self.share[filled] * self.gap[filled].abs()).sum())
+
+    def consistency_band(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
+        """Where the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
+
+        The number of right decisions among $n_m$ examples that are each right with probability $\\mathrm{conf}_m$ is
+        binomial. A bar outside the band is evidence against the confidence of its bin; of many bars, some lie outside
+        by chance.
+
+        Args:
+            level: the probability of lying within, bin by bin.
+        """
+        from scipy.stats import binom  # type: ignore[import-untyped]
+
+        tail = (1 - share("level", level)) / 2
+        trials = self.effective.round().clamp_min(1).numpy()
+        sure = self.confidence.clamp(0, 1).numpy()
+        low, high = (torch.from_numpy(binom.ppf(q, trials, sure) / trials) for q in (tail, 1 - tail))
+        empty = self.weight == 0
+        return low.masked_fill(empty, torch.nan), high.masked_fill(empty, torch.nan)
 
 
-def reliability_bins(probs: Array, targets: Array, bins: int = 15, *, check: bool = True) -> ReliabilityBins:
+def reliability_bins(
+    probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True
+) -> ReliabilityBins:
     r"""Sort examples by confidence into bins of equal width, and average confidence and correctness in each.
 
     Bin $m$ of $1 … M$ holds the confidences in $((m-1)/M, m/M]$. Closed on the right, so a confidence of 1 belongs to
@@ -56,9 +86,10 @@ def reliability_bins(probs: Array, targets: Array, bins: int = 15, *, check: boo
     little above it. Averages are taken in float64.
 
     Args:
-        probs: class probabilities, shape ``[n, K]``, torch or numpy.
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
         targets: the true classes, integers of shape ``[n]``.
         bins: the number $M$ of bins.
+        weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
     Example:
@@ -68,20 +99,30 @@ def reliability_bins(probs: Array, targets: Array, bins: int = 15, *, check: boo
         >>> bins.accuracy
         tensor([nan, nan, 1., 0., 1.], dtype=torch.float64)
     """
-    bins = check_bins(bins)
-    probs, targets = as_predictions(probs, targets, check=check)
-    decision = probs.argmax(-1)
-    largest = probs.gather(-1, decision[:, None])[:, 0]
-    # Dividing integers rounds each edge once, which adding up a step or interpolating does not.
-    edges = torch.arange(bins + 1, dtype=torch.float64) / bins
-    rounded = edges[1:-1].to(largest.dtype).double()
-    confidence = largest.double()
-    place = torch.bucketize(confidence, rounded, right=False)
-    count = torch.bincount(place, minlength=bins)
-    correct = (decision == targets).double()
+    return binned(as_predictions(probs, targets, weights, check=check), positive_integer("bins", bins))
+
+
+def binned(found: Predictions, bins: int) -> ReliabilityBins:
+    """`reliability_bins` of predictions that are already checked."""
+    r, c, w = found.confidence, found.correct, found.mass
+    where = place(r, equal_width(bins), found.probs.dtype)
+    weight = torch.bincount(where, w, minlength=bins)
     return ReliabilityBins(
-        edges=edges,
-        count=count,
-        confidence=torch.bincount(place, confidence, minlength=bins) / count,
-        accuracy=torch.bincount(place, correct, minlength=bins) / count,
+        edges=equal_width(bins),
+        count=torch.bincount(where, minlength=bins),
+        weight=weight,
+        effective=weight.square() / torch.bincount(where, w.square(), minlength=bins),
+        confidence=torch.bincount(where, w * r, minlength=bins) / weight,
+        accuracy=torch.bincount(where, w * c, minlength=bins) / weight,
     )
+
+
+def equal_width(bins: int) -> Tensor:
+    """The edges $0, 1/M, …, 1$."""
+    # Dividing integers rounds each edge once, which adding up a step or interpolating does not.
+    return torch.arange(bins + 1, dtype=torch.float64) / bins
+
+
+def place(values: Tensor, edges: Tensor, dtype: torch.dtype) -> Tensor:
+    """The bin of each value: closed on the right, edges rounded to ``dtype``, the type that the values were given in."""
+    return torch.bucketize(values, edges[1:-1].to(dtype).to(values.dtype), right=False)

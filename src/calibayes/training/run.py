@@ -13,7 +13,7 @@ from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.batches import Source
 from calibayes.data.structure import moved
 from calibayes.errors import CheckpointError, InvalidArgumentError, NonFiniteLossError
-from calibayes.metrics import evaluate
+from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.posterior.base import Posterior
 from calibayes.predictive import predict_source
 from calibayes.training.data_terms import Place
@@ -147,8 +147,9 @@ class Run:
         predictive, targets = predict_source(
             self.stepper.posterior, self.validation, samples=self.validation_samples, seed=self.seed
         )
-        scores = evaluate(predictive.probs, targets)
-        return {f"val_{name}": getattr(scores, name) for name in ("accuracy", "ece", "nll", "brier")}
+        metrics = (accuracy, ece, nll, brier)
+        checked = [metric(predictive.probs, targets, check=index == 0) for index, metric in enumerate(metrics)]
+        return {f"val_{metric.__name__}": value for metric, value in zip(metrics, checked, strict=True)}
 
     def _check_weights(self) -> None:
         """A gradient that is not finite shows in the weights only; they must not be validated, nor replace a checkpoint."""

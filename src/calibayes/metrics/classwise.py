@@ -1,0 +1,158 @@
+"""Every class's probability against the share of examples of that class: classwise ECE, and the parts of the Brier score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from calibayes.checks import positive_integer
+from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.metrics.bins import equal_width, place
+from calibayes.metrics.proper import brier
+
+__all__ = ["BrierParts", "ClassBins", "brier_decomposition", "class_bins", "class_places", "ece_classwise"]
+
+_BLOCK = 1 << 21  # numbers binned at a time
+
+
+@dataclass(frozen=True, eq=False)
+class ClassBins:
+    r"""For each class $k$ and bin $m$ of the probability of that class: sums over the examples in it.
+
+    The arrays may have leading axes, one entry for each replicate of a bootstrap.
+
+    Attributes:
+        weight: the weights added up, shape ``[..., K, M]``.
+        predicted: $\sum w_i p_i(k)$.
+        observed: $\sum w_i 1[y_i = k]$.
+    """
+
+    weight: Tensor
+    predicted: Tensor
+    observed: Tensor
+
+    @property
+    def total(self) -> Tensor:
+        """The weight of all examples, shape ``[..., 1, 1]``; each is in one bin of every class."""
+        return self.weight[..., :1, :].sum(-1, keepdim=True)
+
+    @property
+    def residual(self) -> Tensor:
+        """Observed minus predicted, as a share of the total weight."""
+        return (self.observed - self.predicted) / self.total
+
+    @property
+    def reliability(self) -> Tensor:
+        r"""A vector whose squared length is the reliability, $\sum_{km} w_{km} (\bar o_{km} - \bar p_{km})^2$."""
+        return self.residual * _inverse_root(self.weight / self.total)
+
+    @property
+    def resolution(self) -> Tensor:
+        r"""A vector whose squared length is the resolution, $\sum_{km} w_{km} (\bar o_{km} - \bar o_k)^2$."""
+        part, seen = self.weight / self.total, self.observed / self.total
+        return (seen - part * seen.sum(-1, keepdim=True)) * _inverse_root(part)
+
+    @property
+    def uncertainty(self) -> Tensor:
+        r"""$\sum_k \bar o_k (1 - \bar o_k)$: the Brier score of always answering with the frequencies of the classes."""
+        frequency = (self.observed / self.total).sum(-1)
+        return (frequency * (1 - frequency)).sum(-1)
+
+    @property
+    def ece_by_class(self) -> Tensor:
+        """The expected calibration error of each class, shape ``[..., K]``."""
+        return self.residual.abs().sum(-1)
+
+
+class BrierParts(NamedTuple):
+    """What the Brier score is made of: ``reliability - resolution + uncertainty + within_bins``.
+
+    Attributes:
+        reliability: how far the probabilities are from the observed frequencies; smaller is better.
+        resolution: how far the observed frequencies differ from bin to bin; larger is better.
+        uncertainty: the score of always answering with the frequencies of the classes.
+        within_bins: what is left because probabilities differ within a bin; it vanishes as bins become narrow.
+    """
+
+    reliability: float
+    resolution: float
+    uncertainty: float
+    within_bins: float
+
+
+def ece_classwise(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
+    r"""How far the probability of *every* class is from its frequency, not of the decided one alone.
+
+    For each class $k$ the examples are binned by $p(k|x)$, and
+    $$\frac{1}{K} \sum_k \sum_m \frac{n_{km}}{n} \, |\bar o_{km} - \bar p_{km}|,$$
+    with $\bar o$ the frequency of class $k$ in the bin and $\bar p$ the mean of its probability (Kull et al. 2019).
+
+    Args:
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        targets: the true classes, integers of shape ``[n]``.
+        bins: the number $M$ of bins, of equal width.
+        weights: how much each example counts.
+        check: look at the values first; ``False`` when they are known to be good.
+
+    Example:
+        >>> round(ece_classwise(torch.tensor([[0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1])), 6)
+        0.3
+    """
+    found = as_predictions(probs, targets, weights, check=check)
+    return float(class_bins(found, positive_integer("bins", bins)).ece_by_class.mean())
+
+
+def brier_decomposition(
+    probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True
+) -> BrierParts:
+    r"""The Brier score as reliability, resolution and uncertainty (Murphy 1973), class by class; arguments as `ece_classwise`.
+
+    With the bins of `ece_classwise`, summed over classes,
+    $$\mathrm{Brier} = \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar p_{km})^2
+       - \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar o_k)^2 + \sum_k \bar o_k (1 - \bar o_k) + \text{within bins}.$$
+
+    Example:
+        >>> parts = brier_decomposition(torch.tensor([[0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1]))
+        >>> {name: round(value, 6) for name, value in parts._asdict().items() if name != "within_bins"}
+        {'reliability': 0.2, 'resolution': 0.5, 'uncertainty': 0.5}
+    """
+    found = as_predictions(probs, targets, weights, check=check)
+    return parts_of(
+        class_bins(found, positive_integer("bins", bins)), brier(found.probs, found.targets, weights=found.weights, check=False)
+    )
+
+
+def parts_of(bins: ClassBins, score: float) -> BrierParts:
+    """The parts of a Brier score whose bins are known."""
+    reliability, resolution = float(bins.reliability.square().sum()), float(bins.resolution.square().sum())
+    uncertainty = float(bins.uncertainty)
+    return BrierParts(reliability, resolution, uncertainty, score - (reliability - resolution + uncertainty))
+
+
+def class_bins(found: Predictions, bins: int) -> ClassBins:
+    """The sums over all examples."""
+    size = found.classes * bins
+    sums = torch.zeros(3, size, dtype=torch.float64)
+    for part in found.parts(max(1, _BLOCK // found.classes)):
+        where, true = class_places(part, bins)
+        weight = None if part.weights is None else part.weights[:, None].expand(part.probs.shape).reshape(-1)
+        predicted = part.probs.double().reshape(-1)
+        sums[0] += torch.bincount(where, weight, minlength=size)
+        sums[1] += torch.bincount(where, predicted if weight is None else predicted * weight, minlength=size)
+        sums[2] += torch.bincount(true, part.weights, minlength=size)
+    return ClassBins(*sums.view(3, found.classes, bins))
+
+
+def class_places(part: Predictions, bins: int) -> tuple[Tensor, Tensor]:
+    """Where each probability, and each example's true class alone, is counted in a flattened table ``[K, M]``."""
+    where = place(part.probs, equal_width(bins), part.probs.dtype)
+    where += torch.arange(part.classes) * bins
+    return where.view(-1), where.gather(-1, part.targets[:, None])[:, 0]
+
+
+def _inverse_root(share: Tensor) -> Tensor:
+    """1/√share, and 0 for an empty bin."""
+    return torch.where(share > 0, share, torch.inf).rsqrt()

@@ -1,0 +1,138 @@
+"""Answering only when sure: the error rate over the share of examples that are answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from calibayes.checks import share
+from calibayes.metrics.arrays import Array, as_predictions
+from calibayes.metrics.cells import Cells, sorted_cells
+
+__all__ = ["RiskCoverage", "aurc", "coverage_at_accuracy", "risk_coverage"]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverage:
+    """The error rate among the surest examples, from the few surest to all; one point for each confidence that occurs.
+
+    Attributes:
+        coverage: the share of examples that are answered, ascending to 1.
+        risk: the share of wrong decisions among them.
+        threshold: the confidence from which on an example is answered.
+        aurc: the area under the curve, the mean of the risk over all coverages.
+    """
+
+    coverage: Tensor
+    risk: Tensor
+    threshold: Tensor
+    aurc: float
+
+    def coverage_at(self, accuracy: float) -> float:
+        """The largest share of examples that can be answered with at least this accuracy; 0 where there is none."""
+        enough = 1 - self.risk >= share("accuracy", accuracy) - 1e-12
+        return float(self.coverage[enough].max()) if bool(enough.any()) else 0.0
+
+
+def risk_coverage(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> RiskCoverage:
+    r"""The risk–coverage curve of a classifier that declines where its confidence is below a threshold.
+
+    Examples of the same confidence are answered together or not at all.
+
+    Args:
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        targets: the true classes, integers of shape ``[n]``.
+        weights: how much each example counts.
+        check: look at the values first; ``False`` when they are known to be good.
+
+    Example:
+        >>> curve = risk_coverage(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1]))
+        >>> [round(value, 3) for value in curve.risk.tolist()]
+        [0.0, 0.5, 0.333]
+        >>> round(curve.coverage_at(0.9), 3)
+        0.333
+    """
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    return curve(cells, int(cells.mass.count_nonzero()))
+
+
+def aurc(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
+    r"""The area under the risk–coverage curve: small when errors have low confidence; arguments as `risk_coverage`.
+
+    The mean over $k = 1 … n$ of the error rate among the $k$ surest examples, and where confidences are tied the mean
+    over all orders of the tied ones. With weights, the total weight stands for $n$ examples.
+
+    Example:
+        >>> round(aurc(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
+        0.2778
+    """
+    found = as_predictions(probs, targets, weights, check=check)
+    return float(area(sorted_cells(found), int(found.mass.count_nonzero())))
+
+
+def coverage_at_accuracy(
+    probs: Array, targets: Array, accuracy: float = 0.95, *, weights: Array | None = None, check: bool = True
+) -> float:
+    """The largest share of examples, the surest ones, that can be answered with at least this accuracy.
+
+    Args:
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        targets: the true classes, integers of shape ``[n]``.
+        accuracy: the accuracy that is asked for.
+        weights: how much each example counts.
+        check: look at the values first; ``False`` when they are known to be good.
+
+    Example:
+        >>> coverage_at_accuracy(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]), torch.tensor([0, 0, 1, 0]))
+        0.75
+    """
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    return float(largest_coverage(cells, share("accuracy", accuracy)))
+
+
+def curve(cells: Cells, n: int) -> RiskCoverage:
+    """The curve of cells without leading axes, whose weight stands for ``n`` examples."""
+    coverage, risk, ends = _from_the_surest(cells)
+    threshold = cells.r.flip(-1)
+    return RiskCoverage(coverage[ends], risk[ends], threshold[ends], float(area(cells, n)))
+
+
+def area(cells: Cells, n: int) -> Tensor:
+    """The AURC, the weight of all examples standing for ``n`` of them."""
+    unit = n / cells.total
+    mass, wrong = _tied(cells, (cells.mass * unit).flip(-1)), _tied(cells, (cells.wrong * unit).flip(-1))
+    after, errors_after = mass.cumsum(-1), wrong.cumsum(-1)
+    before, errors = after - mass, errors_after - wrong
+    rate = wrong / torch.where(mass > 0, mass, 1.0)
+    # The sum of (errors + rate·j) / (before + j) over j = 1 … mass.
+    harmonic = torch.digamma(after + 1) - torch.digamma(before.clamp_min(0) + 1)
+    return (rate * mass + (errors - rate * before) * harmonic).sum(-1) / n
+
+
+def largest_coverage(cells: Cells, accuracy: float) -> Tensor:
+    """The largest coverage at which the accuracy is reached."""
+    coverage, risk, ends = _from_the_surest(cells)
+    enough = (1 - risk >= accuracy - 1e-12) & ends
+    return torch.where(enough, coverage, 0.0).amax(-1)
+
+
+def _from_the_surest(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
+    """Coverage and risk with each further cell, and which cells end a run of the same confidence."""
+    mass = cells.mass.flip(-1).cumsum(-1)
+    risk = cells.wrong.flip(-1).cumsum(-1) / torch.where(mass > 0, mass, 1.0)
+    r = cells.r.flip(-1)
+    ends = torch.ones_like(r, dtype=torch.bool)
+    ends[:-1] = r[:-1] > r[1:]
+    return mass / cells.total, risk, ends & (mass > 0) if mass.dim() == 1 else ends
+
+
+def _tied(cells: Cells, values: Tensor) -> Tensor:
+    """Sums over runs of the same confidence, from the surest down."""
+    r = cells.r.flip(-1)
+    group = torch.cat((r.new_zeros(1), (r[:-1] > r[1:]).to(r))).cumsum(0).long()
+    count = int(group[-1]) + 1
+    if count == len(r):
+        return values
+    return values.new_zeros(*values.shape[:-1], count).index_add_(-1, group, values)

@@ -1,0 +1,167 @@
+"""Sums over the examples, in blocks that a bootstrap can resample: what is kept of data that does not fit into memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.metrics.arrays import Predictions
+from calibayes.metrics.bins import ReliabilityBins, equal_width, place
+from calibayes.metrics.cells import Cells
+from calibayes.metrics.classwise import ClassBins, class_places
+from calibayes.metrics.kernel import PairTest
+from calibayes.metrics.proper import losses, ranks
+from calibayes.randomness import derived_seed
+
+__all__ = ["BLOCKS", "SUMS", "Tally", "fitted_edges", "fixed_edges"]
+
+BLOCKS = 2048
+SUMS = ("weight", "confidence", "right", "nll", "impossible", "brier", "top")
+_ROWS = 1 << 21  # numbers looked at in one go
+_CLASS_SUMS = 1 << 22  # sums of classes kept at most
+_FINE = 512  # cells of equal width, and as many of equal mass
+
+
+class Tally:
+    r"""Sums of one set of predictions, added batch by batch.
+
+    Every example is dealt to one of $G$ blocks at random. To resample the blocks is to resample the examples: the sums of a
+    block are sums of independent examples, so the resampled totals have the right covariances, up to the noise of $G$
+    draws (1.6 % of a standard deviation for $G = 2048$).
+
+    Args:
+        classes: $K$.
+        bins: $M$.
+        k: of the top-k accuracy.
+        width: of the kernel.
+        seed: of the dealing.
+        blocks: $G$; 1 when nothing will be resampled.
+        edges: of the cells of confidence; without them, cells are not kept.
+    """
+
+    def __init__(
+        self, classes: int, bins: int, *, k: int, width: float, seed: int, blocks: int = 1, edges: Tensor | None = None
+    ) -> None:
+        self.classes, self.bins, self.k, self.blocks, self.edges = classes, bins, k, blocks, edges
+        self.n = 0
+        self.class_blocks = min(blocks, max(64, _CLASS_SUMS // (classes * bins)))
+        self.sums = _zeros(blocks, len(SUMS))
+        self.by_bin = _zeros(2, blocks * bins)  # weight and residual
+        self.by_class = _zeros(3, self.class_blocks * classes * bins)  # weight, predicted, observed
+        self.counts = torch.zeros(bins, dtype=torch.int64)
+        self.moments = _zeros(4, bins)  # of each bin: weight, weight², confidence, right
+        self.own = _zeros(2)  # Σ w² (c - r)² and Σ w²
+        self.pairs = PairTest(width, seed)
+        cells = 0 if edges is None else len(edges) - 1
+        self.by_cell = _zeros(2, blocks * cells)  # right and wrong
+        self.cell_confidence = _zeros(cells)
+        self._deal = np.random.Generator(np.random.PCG64(derived_seed(seed, "blocks")))
+
+    def update(self, found: Predictions, block: Tensor | None = None) -> None:
+        """Add predictions; ``block`` says where each example goes, at random by default."""
+        self.pairs.update(found)
+        if block is None:
+            block = torch.from_numpy(self._deal.integers(self.blocks, size=len(found)))
+        rows = max(1, _ROWS // found.classes)
+        for part, where in zip(found.parts(rows), block.split(rows), strict=True):
+            self._add(part, where)
+
+    def _add(self, part: Predictions, block: Tensor) -> None:
+        r, c, w = part.confidence, part.correct, part.mass
+        dtype = part.probs.dtype
+        nll, brier = losses(part)
+        impossible = torch.isinf(nll)
+        values = torch.stack((r, c, nll.masked_fill(impossible, 0.0), impossible.double(), brier, (ranks(part) < self.k)), -1)
+        self.sums.index_add_(0, block, torch.cat((w[:, None], w[:, None] * values), -1))
+        residual = w * (c - r)
+        place_in_bin = place(r, equal_width(self.bins), dtype)
+        _add_at(self.by_bin, block * self.bins + place_in_bin, w, residual)
+        self.counts += torch.bincount(place_in_bin, minlength=self.bins)
+        _add_at(self.moments, place_in_bin, w, w.square(), w * r, w * c)
+        self.own += torch.stack((residual.square().sum(), w.square().sum()))
+        self._add_classes(part, block % self.class_blocks)
+        if self.edges is not None:
+            cell = place(r, self.edges, dtype)
+            _add_at(self.by_cell, block * (len(self.edges) - 1) + cell, w * c, w * (1 - c))
+            self.cell_confidence.index_add_(0, cell, w * r)
+        self.n += int(w.count_nonzero())
+
+    def _add_classes(self, part: Predictions, block: Tensor) -> None:
+        where, true = class_places(part, self.bins)
+        start = block * (self.classes * self.bins)
+        where += start.repeat_interleave(self.classes)
+        predicted = part.probs.double().reshape(-1)
+        weight = torch.ones_like(predicted) if part.weights is None else part.weights.repeat_interleave(self.classes)
+        _add_at(self.by_class[:2], where, weight, predicted * weight if part.weights is not None else predicted)
+        _add_at(self.by_class[2:], true + start, part.mass)
+
+    @property
+    def reliability(self) -> ReliabilityBins:
+        """The bins of all examples."""
+        weight, squares, confidence, right = self.moments
+        return ReliabilityBins(
+            edges=equal_width(self.bins),
+            count=self.counts.clone(),
+            weight=weight.clone(),
+            effective=weight.square() / squares,
+            confidence=confidence / weight,
+            accuracy=right / weight,
+        )
+
+    @property
+    def totals(self) -> dict[str, float]:
+        """The means of what `SUMS` names, and the total ``weight``."""
+        sums = self.sums.sum(0).tolist()
+        return {"weight": sums[0], **{name: value / sums[0] for name, value in zip(SUMS[1:], sums[1:], strict=True)}}
+
+    @property
+    def effective(self) -> float:
+        """How many examples of equal weight would be worth as much."""
+        return float(self.sums[:, 0].sum() ** 2 / self.own[1])
+
+    @property
+    def own_pairs(self) -> tuple[float, float]:
+        """What the pairs of an example with itself are worth, as shares of the squared total weight."""
+        residual, weight = (self.own / self.sums[:, 0].sum().square()).tolist()
+        return residual, weight
+
+    def classwise(self, counts: Tensor | None = None) -> ClassBins:
+        """The bins of every class: of all examples, or of replicates that hold each block ``counts [B, G]`` times."""
+        table = self.by_class.view(3, self.class_blocks, -1)
+        sums = table.sum(1) if counts is None else (counts @ table)
+        return ClassBins(*sums.view(*sums.shape[:-1], self.classes, self.bins))
+
+    def cells(self, counts: Tensor | None = None) -> Cells:
+        """The cells that hold examples: of all of them, or of replicates."""
+        table = self.by_cell.view(2, self.blocks, -1)
+        mass = table.sum((0, 1))
+        filled = mass > 0
+        right, wrong = table[..., filled].sum(1) if counts is None else counts @ table[..., filled]
+        return Cells(self.cell_confidence[filled] / mass[filled], right, wrong)
+
+
+def fixed_edges(bins: int) -> Tensor:
+    """Edges of cells for confidences that are not known yet: of equal width, and ever finer towards 0 and 1."""
+    towards_zero = 2.0 ** (torch.arange(0, -241, -1, dtype=torch.float64) / 8)
+    return torch.cat((_within(bins), towards_zero, 1 - towards_zero)).unique()
+
+
+def fitted_edges(r: Tensor, bins: int) -> Tensor:
+    """Edges of cells for confidences in ascending order: of equal width, and of equal mass."""
+    ranks = torch.linspace(0, len(r) - 1, 2 * _FINE).long()
+    return torch.cat((_within(bins), r[ranks].clamp(0, 1))).unique()
+
+
+def _within(bins: int) -> Tensor:
+    """Cells that lie within the bins: every edge of a bin is one of a cell."""
+    return equal_width(bins * max(1, _FINE // bins))
+
+
+def _zeros(*shape: int) -> Tensor:
+    return torch.zeros(*shape, dtype=torch.float64)
+
+
+def _add_at(rows: Tensor, index: Tensor, *values: Tensor) -> None:
+    for row, value in zip(rows, values, strict=True):
+        row.index_add_(0, index, value)
