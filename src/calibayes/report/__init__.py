@@ -1,0 +1,1 @@
+"""One self-contained page that says how far each classifier's confidence can be trusted."""

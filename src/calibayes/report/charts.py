@@ -1,0 +1,100 @@
+"""What the page's charts are made of: SVG elements, axes and marks that carry their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+__all__ = ["Scale", "add", "as_text", "canvas", "mark", "model_class", "symbol"]
+
+# Paths of radius one; with a colour and a dash they tell models apart also in grey and to every kind of colour vision.
+_SYMBOLS = (
+    "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
+    "M-.9 -.9H.9V.9H-.9Z",
+    "M0 -1.15L1.1 .85H-1.1Z",
+    "M0 -1.25L1.25 0L0 1.25L-1.25 0Z",
+    "M0 1.15L1.1 -.85H-1.1Z",
+    "M-.4 -1.1H.4V-.4H1.1V.4H.4V1.1H-.4V.4H-1.1V-.4H-.4Z",
+    "M0 -1.2L1.14 -.37L.71 .97H-.71L-1.14 -.37Z",
+)
+_COLOURS, _DASHES = 6, 7
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Where a number lies on the page: ``low`` at ``start``, ``high`` at ``end``.
+
+    Example:
+        >>> Scale(0, 1, 40, 240)(0.25)
+        90.0
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The coordinate of ``value``."""
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+def add(parent: Element, tag: str, text: str | None = None, **attributes: str | float) -> Element:
+    """Put an element into another; ``class_`` and ``text_anchor`` become ``class`` and ``text-anchor``.
+
+    Example:
+        >>> as_text(add(Element("g"), "text", "<b>", x=1.23456, class_="tick"))
+        '<text x="1.23" class="tick">&lt;b&gt;</text>'
+    """
+    named = {key.rstrip("_").replace("_", "-"): _attribute(value) for key, value in attributes.items()}
+    element = SubElement(parent, tag, named)
+    element.text = text
+    return element
+
+
+def canvas(width: float, height: float, name: str, title: str, description: str, *, class_: str, role: str = "img") -> Element:
+    """An empty drawing with the title and the description that a screen reader reads.
+
+    Args:
+        width: of the drawing's own coordinates; the page scales it.
+        height: likewise.
+        name: what the ids of title and description start with; each drawing of a page needs its own.
+        title: what the drawing shows.
+        description: what is to be seen in it.
+        class_: for the style sheet.
+        role: ``"img"``, or ``"group"`` where marks inside can be focused.
+    """
+    labels = {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-description"}
+    root = Element("svg", {"viewBox": f"0 0 {width:g} {height:g}", "class": class_, "role": role, **labels})
+    add(root, "title", title, id=f"{name}-title")
+    add(root, "desc", description, id=f"{name}-description")
+    return root
+
+
+def mark(parent: Element, lines: Iterable[str], *, first: bool) -> Element:
+    """A group that shows its numbers, one line each, when it is pointed at or focused.
+
+    The first mark of a chart is the one that the tab key reaches; the arrow keys go on from there.
+    """
+    return add(parent, "g", class_="mark", role="img", tabindex="0" if first else "-1", aria_label="; ".join(lines))
+
+
+def symbol(parent: Element, x: float, y: float, index: int, *, size: float = 4) -> Element:
+    """The sign of the model with this index."""
+    path = _SYMBOLS[index % len(_SYMBOLS)]
+    return add(parent, "path", d=path, class_="symbol", transform=f"translate({x:.2f} {y:.2f}) scale({size:g})")
+
+
+def model_class(index: int) -> str:
+    """The classes that give a model its colour and its dash; the pair repeats only after 42 models."""
+    return f"model-{index % _COLOURS} dash-{index % _DASHES}"
+
+
+def as_text(element: Element) -> str:
+    """The drawing, to be put into the page; text and attributes are escaped."""
+    return tostring(element, encoding="unicode")
+
+
+def _attribute(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,133 @@
+"""How the page writes numbers: rounded for people, with the exact value beside it for machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+__all__ = ["Number", "as_float", "count", "exact", "key_of", "percent", "places", "points", "rounded", "signed"]
+
+# A number of the study as JSON has it: an unknown one is null, an infinite one the word for it.
+Number = float | int | str | None
+
+_NO_BREAK = "\u00a0"
+_MOST_DECIMALS = 5
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def as_float(value: Number) -> float:
+    """The number to calculate with: NaN for what is unknown.
+
+    Example:
+        >>> as_float(0.5), as_float("Infinity"), as_float(None)
+        (0.5, inf, nan)
+    """
+    return math.nan if value is None else float(value)
+
+
+def exact(value: Number) -> str:
+    """The number as the JSON has it, for the ``data-value`` attribute.
+
+    Example:
+        >>> exact(0.1), exact(None), exact("Infinity")
+        ('0.1', 'null', 'Infinity')
+    """
+    return "null" if value is None else value if isinstance(value, str) else repr(value)
+
+
+def rounded(value: Number, decimals: int | None = None) -> str:
+    """The number for people.
+
+    Args:
+        value: the number.
+        decimals: how many to show. With fewer than five, a number too small for them is as good as zero, because its
+            interval is wider; with five, or with none given (then three are shown), it keeps its size.
+
+    Example:
+        >>> rounded(0.08149), rounded(-0.25, 2), rounded(0.000012), rounded(-0.000012, 3), rounded(None), rounded("Infinity")
+        ('0.081', '−0.25', '1.2·10⁻⁵', '0.000', '–', '∞')
+    """
+    number = as_float(value)
+    if math.isnan(number):
+        return "–"
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    text = f"{number:.{3 if decimals is None else decimals}f}"
+    if float(text) == 0:
+        if number == 0 or decimals in range(_MOST_DECIMALS):
+            return text.lstrip("-")
+        mantissa, exponent = f"{number:.1e}".split("e")
+        text = f"{mantissa}·10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return text.replace("-", "−")
+
+
+def signed(value: Number, decimals: int | None = None) -> str:
+    """The number with its sign, as a difference is written.
+
+    Example:
+        >>> signed(0.021), signed(-0.021), signed(0.0)
+        ('+0.021', '−0.021', '0.000')
+    """
+    text = rounded(value, decimals)
+    return f"+{text}" if as_float(value) > 0 and text.strip("0.") else text
+
+
+def percent(value: Number, decimals: int = 1, *, sign: bool = True) -> str:
+    """A share or a probability in per cent, with the sign or, where the column says so, without.
+
+    Example:
+        >>> percent(0.9812).split(), percent(0.9812, 2, sign=False), percent(None)
+        (['98.1', '%'], '98.12', '–')
+    """
+    number = as_float(value)
+    if not math.isfinite(number):
+        return rounded(value)
+    return f"{100 * number:.{decimals}f}" + (f"{_NO_BREAK}%" if sign else "")
+
+
+def points(value: Number, decimals: int = 1) -> str:
+    """A difference of two shares in percentage points.
+
+    Example:
+        >>> points(0.0312), points(-0.004)
+        ('+3.1', '−0.4')
+    """
+    number = 100 * as_float(value)
+    text = f"{number:+.{decimals}f}"
+    return "–" if math.isnan(number) else text.replace("-", "−") if float(text) else f"{0:.{decimals}f}"
+
+
+def count(value: int) -> str:
+    """A number of things, with commas between the thousands.
+
+    Example:
+        >>> count(3121)
+        '3,121'
+    """
+    return f"{value:,}"
+
+
+def places(half_widths: Iterable[float]) -> int | None:
+    """How many decimals to show: as many as the narrowest interval deserves, from three to five; none if none is known.
+
+    Example:
+        >>> places([0.009, 0.012]), places([0.0004]), places([float("nan")])
+        (3, 4, None)
+    """
+    known = [width for width in half_widths if math.isfinite(width) and width > 0]
+    return min(_MOST_DECIMALS, max(3, math.ceil(-math.log10(min(known))))) if known else None
+
+
+def key_of(index: int) -> str:
+    """The letter by which tables and charts call a model.
+
+    Example:
+        >>> key_of(0), key_of(25), key_of(26)
+        ('A', 'Z', 'AA')
+    """
+    letters = ""
+    index += 1
+    while index:
+        index, rest = divmod(index - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -1,0 +1,156 @@
+"""What the page shows, taken from the study: rows of its tables, its charts, and which values may be called best."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from calibayes.report.charts_coverage import coverage_chart, legend_sample, nearest
+from calibayes.report.charts_forest import forest_row
+from calibayes.report.charts_reliability import highest_share, reliability_chart
+from calibayes.report.page_numbers import Number, as_float, key_of, places
+
+__all__ = ["FIRST_CLASSES", "view"]
+
+FIRST_CLASSES = 30  # how many classes are shown before a reader asks for all
+_OPEN_PAIRS = 3  # how many pairs of models are compared in the open; the others are one click away
+_COVERAGES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+_VERDICTS = {
+    "over-confident": ("too sure", "over"),
+    "under-confident": ("not sure enough", "under"),
+    "calibrated": ("calibrated", "good"),
+    "mixed": ("too sure here, not sure enough there", "mixed"),
+    "unclear": ("unclear", "unclear"),
+}
+
+
+def view(study: dict[str, Any]) -> dict[str, Any]:
+    """Everything that the template writes, in the order of the page."""
+    models = study["models"]
+    keys = {model["name"]: key_of(index) for index, model in enumerate(models)}
+    top, level = highest_share(models), study["settings"]["level"]
+    return {
+        "study": study,
+        "keys": keys,
+        "models": [
+            {
+                **model,
+                "index": index,
+                "key": keys[model["name"]],
+                "badge": _VERDICTS.get(model["verdict"]["kind"], (model["verdict"]["kind"], "unclear")),
+                "diagram": reliability_chart(model, keys[model["name"]], top_share=top, level=level),
+                "sample": legend_sample(index),
+            }
+            for index, model in enumerate(models)
+        ],
+        "level": f"{100 * level:g}\u00a0%",
+        "score_rows": _score_rows(study),
+        "pairs": _pairs(study, keys),
+        "curves": coverage_chart(models),
+        "coverage_rows": [{"coverage": wanted, "cells": [_at(model, wanted) for model in models]} for wanted in _COVERAGES],
+        "class_rows": _class_rows(models),
+        "first_classes": FIRST_CLASSES,
+    }
+
+
+def _score_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row a metric, with the best model where there is one."""
+    rows = []
+    for metric in study["metrics"]:
+        cells = [model["scores"].get(metric["name"], _NOTHING) for model in study["models"]]
+        best = _best(study, metric)
+        rows.append({**metric, "decimals": places(map(_half_width, cells)), "cells": cells, "best": best})
+    return rows
+
+
+_NOTHING: dict[str, Number] = {"value": None, "low": None, "high": None}
+
+
+def _best(study: dict[str, Any], metric: dict[str, Any]) -> str | None:
+    """The model that beats every other by a difference whose interval excludes zero; none, if no model does."""
+    beaten: dict[str, set[str]] = {model["name"]: set() for model in study["models"]}
+    for pair in study["differences"]:
+        found = pair["metrics"].get(metric["name"], _NOTHING)
+        winner = _winner(found, metric["better"], pair["first"], pair["second"])
+        if winner is not None:
+            beaten[winner].add(pair["second"] if winner == pair["first"] else pair["first"])
+    return next((name for name, losers in beaten.items() if losers and len(losers) == len(beaten) - 1), None)
+
+
+def _winner(found: dict[str, Number], better: str | None, first: str, second: str) -> str | None:
+    """Which of the two is better, where the interval of first minus second excludes zero."""
+    if better is None or not _clear(found):
+        return None
+    return first if (as_float(found["low"]) > 0) == (better == "higher") else second
+
+
+def _clear(difference: dict[str, Number]) -> bool:
+    """Whether the interval excludes zero; an unknown interval does not."""
+    return as_float(difference["low"]) > 0 or as_float(difference["high"]) < 0
+
+
+def _pairs(study: dict[str, Any], keys: dict[str, str]) -> list[dict[str, Any]]:
+    """One table a pair of models; a metric has the same scale in all of them."""
+    pairs = study["differences"]
+    reach: dict[str, float] = {}
+    half_widths: dict[str, list[float]] = {}
+    for pair in pairs:
+        for name, found in pair["metrics"].items():
+            ends = [abs(end) for end in map(as_float, found.values()) if math.isfinite(end)]
+            reach[name] = max([reach.get(name, 0.0), *ends])
+            half_widths.setdefault(name, []).append(_half_width(found))
+    tables = []
+    for index, pair in enumerate(pairs):
+        first, second = keys[pair["first"]], keys[pair["second"]]
+        rows = []
+        for metric in study["metrics"]:
+            if metric["name"] not in pair["metrics"]:
+                continue
+            found = pair["metrics"][metric["name"]]
+            decimals = places(half_widths[metric["name"]])
+            row = {**metric, **found, "decimals": decimals, "reach": reach[metric["name"]]}
+            row["reading"] = _reading(found, metric["better"], first, second)
+            row["chart"] = _forest(found, reach[metric["name"]])
+            rows.append(row)
+        tables.append({"first": pair["first"], "second": pair["second"], "first_key": first, "second_key": second,
+                       "text": pair["text"], "rows": rows, "open": index < _OPEN_PAIRS})  # fmt: skip
+    return tables
+
+
+def _reading(found: dict[str, Number], better: str | None, first: str, second: str) -> str:
+    if not _clear(found):
+        return "no clear difference"
+    winner = _winner(found, better, first, second)
+    return f"{winner} is better" if winner else f"{first if as_float(found['low']) > 0 else second} is higher"
+
+
+def _forest(found: dict[str, Number], reach: float) -> str | None:
+    value, low, high = (as_float(found[name]) for name in ("value", "low", "high"))
+    if not (reach > 0 and all(map(math.isfinite, (value, low, high)))):
+        return None
+    return forest_row(value, low, high, reach=reach, clear=_clear(found))
+
+
+def _half_width(found: dict[str, Number]) -> float:
+    return (as_float(found["high"]) - as_float(found["low"])) / 2
+
+
+def _at(model: dict[str, Any], wanted: float) -> dict[str, Number]:
+    """The point of a model's risk–coverage curve nearest to a share of answers."""
+    curve = model["risk_coverage"]
+    place = nearest(curve["coverage"], wanted)
+    return {name: None if place is None else curve[name][place] for name in ("risk", "threshold")}
+
+
+def _class_rows(models: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a class, the one with the largest calibration error of any model first; unknown errors last."""
+    rows = [
+        {"name": entries[0]["name"], "share": entries[0]["share"], "cells": entries}
+        for entries in zip(*(model["per_class"] for model in models), strict=True)
+    ]
+
+    def worst(row: dict[str, Any]) -> float:
+        return max((as_float(cell["ece"]) for cell in row["cells"] if cell["ece"] is not None), default=-1.0)
+
+    return sorted(rows, key=worst, reverse=True)
