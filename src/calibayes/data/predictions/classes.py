@@ -1,0 +1,127 @@
+"""What the classes are called, and which of them each label means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from calibayes.data.predictions.source import Ints, Raw
+from calibayes.data.predictions.texts import is_integer, key
+from calibayes.data.predictions.wording import counted, listed, missing, problem, shown
+
+__all__ = ["classes_of", "match"]
+
+# What may follow "p_" in the one column of a binary classifier without naming a class.
+_NO_CLASS = {"hat", "pred", "predicted", "score", "positive", "pos", "y"}
+_OPPOSITES = (("0", "1"), ("-1", "1"), ("False", "True"), ("no", "yes"), ("n", "y"), ("negative", "positive"), ("neg", "pos"))
+
+
+def match(values: Sequence[str], names: Sequence[str]) -> Ints:
+    """The place of each value among the names, -1 for those that have none.
+
+    The same text comes first; then another spelling of the same number or truth value, or other spaces around it,
+    unless two names differ in nothing else.
+
+    Example:
+        >>> match(["3.0", "cat", "dog"], ["cat", "3"])
+        array([ 1,  0, -1])
+    """
+    exact = {name: place for place, name in enumerate(names)}
+    counts = Counter(key(name) for name in names)
+    loose = {key(name): place for place, name in enumerate(names) if counts[key(name)] == 1}
+    return np.array([exact.get(value, loose.get(key(value), -1)) for value in values], dtype=np.int64)
+
+
+def classes_of(raw: Raw, positive: str | None) -> tuple[tuple[str, ...], Ints]:
+    """The names of the classes and, for each distinct label, the class that it means."""
+    if "" in raw.labels.values:
+        row = raw.labels.first(raw.labels.values.index(""))
+        raise problem(raw.place.path, missing(""), where=raw.place.where(row, raw.used.label))
+    if raw.scores.shape[1] == 1 and len(raw.namings[0]) == 1:
+        names = _two_classes(raw, positive)
+        return names, match(raw.labels.values, names)
+    return _many_classes(raw, positive)
+
+
+def _many_classes(raw: Raw, positive: str | None) -> tuple[tuple[str, ...], Ints]:
+    values = raw.labels.values
+    matches = [match(values, names) for names in raw.namings]
+    best = min(range(len(matches)), key=lambda place: int((matches[place] < 0).sum()))
+    names, index = raw.namings[best], matches[best]
+    if (index < 0).all() and (places := _places(values, raw.namings[0])) is not None:
+        names, index = raw.namings[0], places
+    if (index < 0).any():
+        raise _unknown(raw, names, index)
+    if positive is not None and (len(names) > 2 or match([positive], names)[0] < 0):
+        what = f"--positive {shown(positive)} is for files with one column of scores, but here are {len(names)} classes: "
+        raise problem(raw.place.path, what + f"{listed(names)}. Leave it out.")
+    return names, index
+
+
+def _places(values: Sequence[str], names: Sequence[str]) -> Ints | None:
+    """Labels 0 … K-1 as places among names that are not numbers themselves; None if they are not that."""
+    if all(is_integer(name) for name in names):
+        return None
+    index = match(values, [str(place) for place in range(len(names))])
+    return index if (index >= 0).all() else None
+
+
+def _unknown(raw: Raw, names: Sequence[str], index: Ints) -> Exception:
+    unknown = index < 0
+    row = int(np.argmax(unknown[raw.labels.codes]))
+    value = raw.labels.values[raw.labels.codes[row]]
+    what = f"the label {shown(value)} is none of the {len(names)} classes {listed(names)}. "
+    if all(is_integer(label) for label in raw.labels.values):
+        what += f"Labels that are numbers are class names or count the classes from 0 to {len(names) - 1}. "
+    what += "Correct it, or name the columns: --label for the labels, --columns for the classes."
+    return problem(raw.place.path, what, where=raw.place.where(row, raw.used.label))
+
+
+def _two_classes(raw: Raw, positive: str | None) -> tuple[str, str]:
+    """The two classes of a file with one column of scores; the scores are those of the second."""
+    first, second = _both(raw, positive)
+    column, naming = raw.used.scores[0], raw.namings[0][0]
+    # A column prob_yes speaks of "yes", also where "yes" comes first in the order.
+    said = [positive] if positive is not None else [names[0] for names in raw.namings]
+    place = next((int(place) for place in match(said, (first, second)) if place >= 0), None)
+    if place is None and positive is not None:
+        what = f"--positive {shown(positive)} is none of the labels {listed((first, second))}. Name one of them."
+        raise problem(raw.place.path, what)
+    if place is None and key(naming) in ("0", "1"):
+        place = int(key(naming))
+    if place is None and naming != column and naming.lower() not in _NO_CLASS:
+        what = f"the column {shown(column)} speaks of {shown(naming)}, which is none of the labels {listed((first, second))}. "
+        raise problem(raw.place.path, what + "Name the label that it speaks of: --positive.")
+    return (second, first) if place == 0 else (first, second)
+
+
+def _both(raw: Raw, positive: str | None) -> tuple[str, str]:
+    """The two label values in order, also where all examples have the same."""
+    column = raw.used.scores[0]
+    # The first spelling stands for 1 and 1.0; texts that differ in spaces are different labels.
+    spellings = {value if value != value.strip() else key(value): value for value in reversed(_sorted(raw.labels.values))}
+    values = list(reversed(spellings.values()))
+    if len(values) > 2:
+        kind = "logits" if raw.logits else "probabilities"
+        what = f"there is only one column of {kind}, {shown(column)}, but there are {counted(len(values), 'label value')}: "
+        raise problem(raw.place.path, what + f"{listed(values)}. Name one column for each class: --columns.")
+    if len(values) == 2:
+        return values[0], values[1]
+    value = values[0]
+    for low, high in _OPPOSITES:
+        if key(value).lower() in (key(low), key(high)):
+            return (value, high) if key(value).lower() == key(low) else (low, value)
+    if positive is None:
+        what = f"every label is {shown(value)}, so {shown(column)} may speak of it or of another class. "
+        raise problem(raw.place.path, what + "Name the class that it speaks of: --positive.")
+    return (f"not {value}", value) if key(positive) == key(value) else (value, positive)
+
+
+def _sorted(values: Sequence[str]) -> list[str]:
+    """Numbers by size, everything else by its text."""
+    try:
+        return sorted(values, key=lambda value: (float(value), value))
+    except ValueError:
+        return sorted(values)

@@ -1,0 +1,177 @@
+"""Which columns of a table hold the labels and which the probabilities or logits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from calibayes.data.predictions.classes import match
+from calibayes.data.predictions.names import find_name, namings, said_by
+from calibayes.data.predictions.source import Source
+from calibayes.data.predictions.wording import listed, problem, shown
+
+__all__ = ["LABEL_NAMES", "Scores", "find_label", "find_scores"]
+
+LABEL_NAMES = (
+    *("label", "labels", "target", "targets", "y", "y_true", "true", "class", "truth", "true_label", "true_class"),
+    *("ground_truth", "gold", "gold_label", "actual", "outcome"),
+)
+_ONE_COLUMN = re.compile(r"(?:y_|pred_|predicted_)?(?:p|probs?|probas?|probability|scores?|confidence|conf|logits?)(?:_hat)?")
+_NOT_SCORES = {
+    *("", "index", "idx", "id", "row", "row_id", "sample", "example", "fold", "split", "seed", "weight", "weights"),
+    *("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred", "y_hat"),
+    *("confidence", "conf", "correct", "loss", "entropy"),
+}
+_SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The columns of the scores, whether they are logits, and what the classes may be called."""
+
+    columns: tuple[str, ...]
+    logits: bool
+    namings: tuple[tuple[str, ...], ...]
+
+
+def find_label(source: Source, label: str | None) -> str:
+    """The column of the labels: the one that was named, or the first that is called like one."""
+    if label is not None:
+        return find_name(source, label, "--label")
+    by_name = {name.strip().lower(): name for name in reversed(source.names)}
+    found = next((by_name[name] for name in LABEL_NAMES if name in by_name), None)
+    if found is not None:
+        return found
+    what = f"no column is called label, target, y or the like. The columns are {listed(source.names)}. "
+    if all(re.fullmatch(r"[\d.eE+-]+", name.strip()) for name in source.names):
+        what += "Is the header line missing? If not, name"
+    else:
+        what += "Name"
+    raise problem(source.path, what + " the column of the labels: --label.")
+
+
+def find_scores(
+    source: Source, label: str, taken: Sequence[str], columns: str | Sequence[str] | None, logits: bool | None
+) -> Scores:
+    """The columns of probabilities or logits.
+
+    Args:
+        source: the table.
+        label: the column of the labels.
+        taken: all columns that are something else, the label among them.
+        columns: names or globs from the user, or None to look for them.
+        logits: whether they are logits; None: if their names say so.
+    """
+    free = [name for name in source.names if name not in taken]
+    if columns is not None:
+        chosen, pattern = _named(source, columns, taken)
+        return _scores(chosen, logits, pattern)
+    by_label = _called_like_labels(source, label, free)
+    # Columns p_a and p_b beside c are no group of their own if the labels are "p_a", "p_b" and "c".
+    groups = [group for group in _groups(free, logits) if not set(group) <= set(by_label)]
+    if len(groups) > 1:
+        raise _ambiguous(source, groups)
+    if groups:
+        return _scores(groups[0], logits)
+    numeric = source.numeric()
+    rest = [name for name in free if name in numeric and name.strip().lower() not in _NOT_SCORES]
+    more = [name for name in rest if name not in by_label]
+    if by_label and more and logits:
+        what = f"the columns {listed(by_label)} are called like labels, but {listed(more)} hold numbers too. "
+        raise problem(source.path, what + "Name the columns of the logits: --columns.")
+    if not logits and len(rest) >= 2 and not _sum_to_one(source, by_label) and _sum_to_one(source, rest):
+        # A class without examples has a column, but no label is called like it.
+        return _scores(rest, logits)
+    return _scores(by_label or [_one_column(source, free, rest, logits)], logits)
+
+
+def _scores(columns: Sequence[str], logits: bool | None, pattern: str | None = None) -> Scores:
+    said = [said_by(name) for name in columns]
+    called = all((one is not None and one.logits) or "logit" in name.lower() for name, one in zip(columns, said, strict=True))
+    return Scores(tuple(columns), called if logits is None else logits, namings(columns, pattern))
+
+
+def _named(source: Source, columns: str | Sequence[str], taken: Sequence[str]) -> tuple[list[str], str | None]:
+    """The columns that the user named, and the glob if it was one."""
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    if len(wanted) == 1 and wanted[0] not in source.names and not _matching(source, wanted[0], taken) and "," in wanted[0]:
+        wanted = [part.strip() for part in wanted[0].split(",") if part.strip()]
+    chosen: list[str] = []
+    for name in wanted:
+        found = [] if name in source.names else _matching(source, name, taken)
+        chosen += found or [find_name(source, name, "--columns")]
+    if not chosen:
+        raise problem(source.path, f"--columns names no column. The columns are {listed(source.names)}.")
+    chosen = list(dict.fromkeys(chosen))
+    twice = next((name for name in chosen if name in taken), None)
+    if twice is not None:
+        what = f"the column {shown(twice)} is named by --columns, but it is also the label, weight or id. Leave it out of one."
+        raise problem(source.path, what)
+    return chosen, wanted[0] if len(wanted) == 1 and wanted[0] not in source.names else None
+
+
+def _matching(source: Source, pattern: str, taken: Sequence[str]) -> list[str]:
+    if not set("*?[") & set(pattern):
+        return []
+    return [name for name in source.names if name.strip() and name not in taken and fnmatchcase(name, pattern)]
+
+
+def _groups(free: Sequence[str], logits: bool | None) -> list[list[str]]:
+    """Columns that share a known way of naming, like ``p_cat`` and ``p_dog``: the groups of two or more."""
+    groups: dict[tuple[str, bool], list[str]] = {}
+    for name in free:
+        if (said := said_by(name)) is not None:
+            groups.setdefault((said.glob.lower(), said.logits), []).append(name)
+    found = {how: group for how, group in groups.items() if len(group) >= 2}
+    wanted = [group for (_, kind), group in found.items() if kind == logits]
+    return wanted or list(found.values())
+
+
+def _ambiguous(source: Source, groups: Sequence[Sequence[str]]) -> Exception:
+    said = [said_by(group[0]) for group in groups]
+    found = " and ".join(f"{len(group)} columns {shown(one.glob)}" for group, one in zip(groups, said, strict=True) if one)
+    what = f"there are {found}. Name the ones to use, like --columns {shown(said[0].glob if said[0] else '*')}"
+    return problem(source.path, what + (", or pass --logits." if any(one and one.logits for one in said) else "."))
+
+
+def _called_like_labels(source: Source, label: str, free: Sequence[str]) -> list[str]:
+    """The columns whose names are the label values, if all values have one."""
+    # The first rows rule this out for most files, without reading all labels.
+    if len(free) < 2 or (match(source.head_labels(label), free) < 0).any():
+        return []
+    places = match(source.read([label], []).texts[label].values, free)
+    if (places < 0).any() or len(set(places.tolist())) < 2:
+        return []
+    return [free[place] for place in sorted(set(places.tolist()))]
+
+
+def _sum_to_one(source: Source, columns: Sequence[str]) -> bool:
+    """Whether most of the first rows do: a single bad row is then found and named, not taken for another layout."""
+    sums = source.head(columns).sum(axis=1) if columns else np.empty(0)
+    return bool(len(sums)) and bool((np.abs(sums - 1) <= _SUM_TOLERANCE).mean() >= 0.5)
+
+
+def _one_column(source: Source, free: Sequence[str], rest: Sequence[str], logits: bool | None) -> str:
+    """The one column of a binary classifier."""
+    numeric = source.numeric()
+    found = [
+        name for name in free if name in numeric and (_ONE_COLUMN.fullmatch(name.strip().lower()) or said_by(name) is not None)
+    ]
+    if logits is not None and len(found) > 1:
+        found = [name for name in found if ("logit" in name.lower()) == logits] or found
+    if len(found) == 1:
+        return found[0]
+    if found:
+        what = (
+            f"each of the columns {listed(found)} may hold the scores. Name the one to use, like --columns {shown(found[0])}."
+        )
+        raise problem(source.path, what)
+    what = f"no columns of probabilities were found. The columns are {listed(source.names)}. "
+    if len(rest) >= 2 and not logits:
+        what += f"Those with numbers, {listed(rest)}, do not sum to 1. "
+    what += "Name them, like --columns 'p_*', or rename them to p_<class>; add --logits if they hold logits."
+    raise problem(source.path, what)

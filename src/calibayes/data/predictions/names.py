@@ -1,0 +1,91 @@
+"""What the names of columns say: the class, and whether it is a probability or a logit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Protocol
+
+from calibayes.data.predictions.wording import listed, problem, shown
+
+__all__ = ["Said", "find_name", "namings", "said_by"]
+
+_WORD = r"probabilit(?:y|ies)|probas?|probs?|p|logits?"
+# p_cat, prob.cat, logit_cat; and p0, p1 … with nothing in between.
+_BEFORE = re.compile(rf"\s*({_WORD})([_.]|(?=\d+\Z))(.+)", re.IGNORECASE | re.DOTALL)
+_AFTER = re.compile(rf"(.+)([_.])({_WORD.replace('|p|', '|')})\s*", re.IGNORECASE | re.DOTALL)
+_SEPARATORS = "_.-: "
+
+
+class _Named(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the name of a column says: of which class it speaks, by which rule, and whether of a logit."""
+
+    name: str
+    glob: str
+    logits: bool
+
+
+def said_by(column: str) -> Said | None:
+    """What the name of a column says, or None if it follows no known rule.
+
+    Example:
+        >>> said_by("p_cat"), said_by("Logit_cat")
+        (Said(name='cat', glob='p_*', logits=False), Said(name='cat', glob='Logit_*', logits=True))
+    """
+    if found := _BEFORE.fullmatch(column):
+        return Said(found[3], f"{found[1]}{found[2]}*", found[1].lower().startswith("logit"))
+    if found := _AFTER.fullmatch(column):
+        return Said(found[1], f"*{found[2]}{found[3]}", found[3].lower().startswith("logit"))
+    return None
+
+
+def namings(columns: Sequence[str], pattern: str | None) -> tuple[tuple[str, ...], ...]:
+    """What the classes behind some columns may be called, the likeliest first; the labels decide.
+
+    Args:
+        columns: the names of the columns.
+        pattern: the glob by which the user named them, if any: what its star stands for is likeliest.
+
+    Example:
+        >>> namings(["p_cat", "p_dog"], None)
+        (('cat', 'dog'), ('p_cat', 'p_dog'))
+    """
+    candidates: list[tuple[str, ...]] = []
+    if pattern is not None and pattern.count("*") == 1 and not set("?[") & set(pattern):
+        before, after = pattern.split("*")
+        candidates.append(tuple(name[len(before) : len(name) - len(after)] for name in columns))
+    said = [said_by(name) for name in columns]
+    candidates.append(tuple(one.name for one in said if one is not None))
+    candidates.append(tuple(columns))
+    if len(columns) > 1:
+        # class_cat, class_cow: what they share, but not the first letter of the animals.
+        low, high = min(columns), max(columns)
+        shared = next((place for place, letter in enumerate(low) if letter != high[place]), len(low))
+        cut = max(low.rfind(mark, 0, shared) for mark in _SEPARATORS) + 1
+        candidates.append(tuple(name[cut:] for name in columns))
+    sound = [names for names in candidates if len(set(names)) == len(columns) and all(names)]
+    return tuple(dict.fromkeys(sound))
+
+
+def find_name(source: _Named, name: str, flag: str, noun: str = "column") -> str:
+    """The column (or array) that the user means by ``name``: that text, or the only one but for case and spaces."""
+    if name in source.names:
+        return name
+    near = [column for column in source.names if column.strip().lower() == name.strip().lower()]
+    if len(near) == 1:
+        return near[0]
+    what = f"there is no {noun} {shown(name)} ({flag}). The {noun}s are {listed(source.names)}."
+    close = get_close_matches(name, [column for column in source.names if column], n=1)
+    raise problem(source.path, what + (f" Did you mean {shown(close[0])}?" if close else ""))

@@ -1,0 +1,137 @@
+"""Predictions in NumPy archives: which array is what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from calibayes.data.predictions.classes import match
+from calibayes.data.predictions.columns import LABEL_NAMES
+from calibayes.data.predictions.npz_arrays import Arrays
+from calibayes.data.predictions.source import Raw, TextColumn
+from calibayes.data.predictions.table import ColumnsUsed
+from calibayes.data.predictions.texts import is_integer, key
+from calibayes.data.predictions.wording import counted, listed, problem, shown
+
+__all__ = ["read_npz"]
+
+_PROBS = ("probs", "prob", "probabilities", "probability", "proba", "probas", "y_prob", "y_proba", "p")
+_LOGITS = ("logits", "logit", "y_logits")
+_CLASS_NAMES = ("class_names", "classes", "classes_")
+
+
+def read_npz(
+    path: Path,
+    *,
+    label: str | None,
+    columns: str | Sequence[str] | None,
+    logits: bool | None,
+    weights: str | None,
+    id: str | None,
+) -> Raw:
+    """What an archive holds; ``label``, ``columns``, ``weights`` and ``id`` name its arrays."""
+    arrays = Arrays(path)
+    label = _label(arrays, label)
+    name, is_logits = _scores(arrays, columns, logits)
+    stored = arrays.numbers(name)
+    if stored.ndim not in (1, 2) or 0 in stored.shape:
+        what = f"the array {shown(name)} has shape {list(stored.shape)}, but [n, K] is needed, a column for each class."
+        raise problem(path, what)
+    scores = stored.astype(np.float64).reshape(len(stored), -1)
+    weights = arrays.first(("weights",)) if weights is None else arrays.find(weights, "--weights")
+    id = None if id is None else arrays.find(id, "--id")
+    names = arrays.first(_CLASS_NAMES)
+    labels = arrays.texts(label)
+    arrays.check_length(label, len(labels.codes), name, len(scores))
+    class_names = None if names is None else _class_names(arrays, names, scores.shape[1])
+    if class_names is not None and arrays[label].dtype.kind in "iu":
+        labels = _by_place(arrays, label, labels, class_names)
+    one = scores.shape[1] == 1
+    return Raw(
+        place=arrays,
+        used=ColumnsUsed(
+            label=label,
+            scores=(name,) if one else tuple(f"{name}[:, {j}]" for j in range(scores.shape[1])),
+            weights=weights,
+            id=id,
+            ignored=tuple(other for other in arrays.names if other not in (label, name, weights, id, names)),
+        ),
+        labels=labels,
+        scores=scores,
+        logits=is_logits,
+        namings=(((name,) if one else tuple(map(str, range(scores.shape[1])))) if class_names is None else class_names,),
+        weights=None if weights is None else _weights(arrays, weights, name, len(scores)),
+        ids=None if id is None else _ids(arrays, id, name, len(scores)),
+        half=stored.dtype == np.float16,
+    )
+
+
+def _label(arrays: Arrays, label: str | None) -> str:
+    found = arrays.first(LABEL_NAMES) if label is None else arrays.find(label, "--label")
+    if found is None:
+        what = f"no array is called targets, labels or y. The arrays are {listed(arrays.names)}. "
+        raise problem(arrays.path, what + "Name the array of the labels: --label.")
+    return found
+
+
+def _scores(arrays: Arrays, columns: str | Sequence[str] | None, logits: bool | None) -> tuple[str, bool]:
+    """The array of the scores, and whether they are logits."""
+    if columns is not None:
+        wanted = [columns] if isinstance(columns, str) else list(columns)
+        if len(wanted) != 1:
+            what = f"--columns names {counted(len(wanted), 'array')}, {listed(wanted)}, but an .npz file has its scores in one."
+            raise problem(arrays.path, what)
+        name = arrays.find(wanted[0], "--columns")
+        return name, name.lower() in _LOGITS if logits is None else logits
+    probs, raw = arrays.first(_PROBS), arrays.first(_LOGITS)
+    if probs is not None and raw is not None and logits is None:
+        what = (
+            f"there are both {shown(probs)} and {shown(raw)}. Pass --logits for the logits or --columns {probs} for the others."
+        )
+        raise problem(arrays.path, what)
+    name_or_none = (raw or probs) if logits or probs is None else probs
+    if name_or_none is None or (logits is False and probs is None):
+        what = f"no array is called probs or logits. The arrays are {listed(arrays.names)}. "
+        raise problem(arrays.path, what + "Name the array of the scores: --columns (and --logits if they are logits).")
+    return name_or_none, name_or_none == raw if logits is None else logits
+
+
+def _class_names(arrays: Arrays, name: str, columns: int) -> tuple[str, ...]:
+    column = arrays.texts(name)
+    names = tuple(column.values[code] for code in column.codes)
+    classes = max(columns, 2)
+    if len(names) != classes or len(set(names)) < classes:
+        what = f"the array {shown(name)} has {counted(len(set(names)), 'different name')}, {listed(names)}, "
+        raise problem(arrays.path, what + f"but there are {classes} classes. Store one name for each, in their order.")
+    return names
+
+
+def _by_place(arrays: Arrays, label: str, labels: TextColumn, names: tuple[str, ...]) -> TextColumn:
+    """Integer labels count classes from 0, unless the classes themselves are called by numbers and that fits alone."""
+    places = [str(place) for place in range(len(names))]
+    fits_place = bool((match(labels.values, places) >= 0).all())
+    fits_name = bool((match(labels.values, names) >= 0).all()) and all(is_integer(name) for name in names)
+    if fits_place and fits_name and [key(name) for name in names] != places:
+        what = f"the labels {listed(labels.values)} in {shown(label)} may be class names ({listed(names)}) or count from 0. "
+        raise problem(arrays.path, what + "Store them as texts (astype(str)) if they are names, or leave class_names out.")
+    if not fits_place or fits_name:
+        return labels
+    return TextColumn(labels.codes, tuple(names[int(value)] for value in labels.values))
+
+
+def _weights(arrays: Arrays, name: str, scores: str, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    values = arrays.numbers(name)
+    if values.ndim != 1:
+        raise problem(
+            arrays.path, f"the array {shown(name)} has shape {list(values.shape)}, but [n] is needed, a weight a row."
+        )
+    arrays.check_length(name, len(values), scores, n)
+    return values.astype(np.float64)
+
+
+def _ids(arrays: Arrays, name: str, scores: str, n: int) -> TextColumn:
+    column = arrays.texts(name)
+    arrays.check_length(name, len(column.codes), scores, n)
+    return column

@@ -1,0 +1,110 @@
+"""Scores and weights as they stand in a file: checked, and turned into probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibayes.data.predictions.source import Floats, Raw
+from calibayes.data.predictions.wording import infinite, missing, problem, shown
+
+__all__ = ["check_scores", "check_weights", "probabilities_and_logits"]
+
+# The same as calibayes.checks has for tensors of float64 and float16.
+_TOLERANCE, _HALF_TOLERANCE = 1e-3, 1e-2
+# A probability of 1 that was printed from float32 may be a little more.
+_ROUNDING = 1e-6
+
+
+def check_scores(raw: Raw) -> None:
+    """Raise unless logits are finite, and probabilities lie in [0, 1] and sum to 1 in each row.
+
+    Where all is well this costs three reductions; only a check that fails looks for the place.
+    """
+    scores, (low, high), sums = raw.scores, _range(raw), _sums(raw.scores)
+    # NaN fails every comparison, so it is caught here too. A sum of finite logits may overflow: `_first_bad` looks closer.
+    good = np.isfinite(sums) if raw.logits or scores.shape[1] == 1 else np.abs(sums - 1) <= _tolerance(raw)
+    if not (good.all() and scores.min() >= low and scores.max() <= high) and (row := _first_bad(raw)) is not None:
+        raise _explained(raw, row)
+
+
+def check_weights(raw: Raw) -> None:
+    """Raise unless the weights are finite, not negative, and not all zero."""
+    weights, column = raw.weights, raw.used.weights
+    if weights is None or column is None:
+        return
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        cell = raw.place.cell(row, column)
+        what = _not_finite(cell, weights[row]) or f"the weight {shown(cell)} is negative. Weights are 0 or more."
+        raise problem(raw.place.path, what, where=raw.place.where(row, column))
+    if not weights.any():
+        what = "every weight is 0, so no example counts. Give at least one a positive weight."
+        raise problem(raw.place.path, what, where=f"column {shown(column)}")
+
+
+def probabilities_and_logits(raw: Raw) -> tuple[Floats, Floats | None]:
+    r"""Class probabilities ``[n, K]``, and the logits where the file holds those.
+
+    Logits become $p_k = e^{z_k - \max z} / \sum_j e^{z_j - \max z}$. One logit $z$ for two classes is the pair $(0, z)$,
+    whose softmax is the sigmoid of $z$.
+    """
+    scores = raw.scores
+    if raw.logits:
+        logits = scores if scores.shape[1] > 1 else np.concatenate([np.zeros_like(scores), scores], axis=1)
+        # The difference of two huge logits may overflow to -inf, whose exponential is the right 0.
+        with np.errstate(over="ignore"):
+            probs = logits - logits.max(axis=1, keepdims=True)
+        np.exp(probs, out=probs)
+        probs /= probs.sum(axis=1, keepdims=True)
+        return probs, logits
+    if scores.shape[1] == 1:
+        ones = np.minimum(scores, 1.0)
+        return np.concatenate([1 - ones, ones], axis=1), None
+    # Half precision rounds rows off 1 by more than the metrics allow.
+    return scores / scores.sum(axis=1, keepdims=True) if raw.half else scores, None
+
+
+def _tolerance(raw: Raw) -> float:
+    return _HALF_TOLERANCE if raw.half else _TOLERANCE
+
+
+def _range(raw: Raw) -> tuple[float, float]:
+    if raw.logits:
+        return -np.inf, np.inf
+    return 0.0, 1 + (_ROUNDING if raw.scores.shape[1] == 1 else _tolerance(raw))
+
+
+def _sums(scores: Floats) -> Floats:
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums: Floats = scores.sum(axis=1)
+    return sums
+
+
+def _first_bad(raw: Raw) -> int | None:
+    scores, (low, high) = raw.scores, _range(raw)
+    bad = ~(np.isfinite(scores) & (scores >= low) & (scores <= high)).all(axis=1)
+    if not raw.logits and scores.shape[1] > 1:
+        bad |= ~(np.abs(_sums(scores) - 1) <= _tolerance(raw))
+    return int(np.argmax(bad)) if bad.any() else None
+
+
+def _explained(raw: Raw, row: int) -> Exception:
+    values, place, (low, high) = raw.scores[row], raw.place, _range(raw)
+    for column, value in zip(raw.used.scores, values.tolist(), strict=True):
+        cell = "" if low <= value <= high and np.isfinite(value) else place.cell(row, column)
+        what = _not_finite(cell, value)
+        if what is None and cell:
+            what = f"{shown(cell)} is not a probability, it is {'negative' if value < 0 else 'above 1'}. "
+            what += "If these are logits, pass --logits."
+        if what is not None:
+            return problem(place.path, what, where=place.where(row, column))
+    head = ", ".join(f"{value:.6g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
+    what = f"the probabilities {head} sum to {values.sum():.6g}, not to 1 (within {_tolerance(raw):g}). "
+    what += "Write more digits or divide each row by its sum; if these are not all the columns, name them: --columns."
+    where = place.where(row, raw.used.scores[0]) + f" … {shown(raw.used.scores[-1])}"
+    return problem(place.path, what, where=where)
+
+
+def _not_finite(cell: str, value: float) -> str | None:
+    return missing(cell) if np.isnan(value) else infinite(cell) if np.isinf(value) else None
