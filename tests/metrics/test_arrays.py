@@ -14,7 +14,9 @@ from calibayes.metrics import accuracy, evaluate
 from calibayes.metrics.arrays import as_predictions
 
 FUNCTIONS = [
-    getattr(metrics, name) for name in metrics.__all__ if name[0].islower() and name not in ("differences", "metric_interval")
+    getattr(metrics, name)
+    for name in metrics.__all__
+    if name[0].islower() and name not in ("differences", "confidence_interval")
 ]
 NUMBERS = [function for function in FUNCTIONS if function.__name__ not in ("reliability_bins", "risk_coverage", "evaluate")]
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]])

@@ -11,29 +11,35 @@ from calibayes.metrics.bins import ReliabilityBins, reliability_bins
 from calibayes.metrics.calibration import ece, ece_equal_mass, ece_squared_debiased, mce, rms_calibration_error
 from calibayes.metrics.catalogue import METRICS, MetricInfo
 from calibayes.metrics.classwise import BrierParts, brier_decomposition, ece_classwise
-from calibayes.metrics.evaluate import evaluate
+from calibayes.metrics.differences import Difference, differences
+from calibayes.metrics.evaluate import confidence_interval, evaluate
 from calibayes.metrics.intervals import Interval
 from calibayes.metrics.kernel import kce_p_value, kce_squared, mmce, wmmce
 from calibayes.metrics.proper import accuracy, brier, nll, overconfidence, top_k_accuracy
 from calibayes.metrics.scores import ClassScores, Scores
 from calibayes.metrics.selective import RiskCoverage, aurc, coverage_at_accuracy, risk_coverage
 from calibayes.metrics.smooth import smooth_ece
+from calibayes.metrics.stream import Stream
 
 __all__ = [
     "METRICS",
     "Array",
     "BrierParts",
     "ClassScores",
+    "Difference",
     "Interval",
     "MetricInfo",
     "ReliabilityBins",
     "RiskCoverage",
     "Scores",
+    "Stream",
     "accuracy",
     "aurc",
     "brier",
     "brier_decomposition",
+    "confidence_interval",
     "coverage_at_accuracy",
+    "differences",
     "ece",
     "ece_classwise",
     "ece_equal_mass",

@@ -107,7 +107,7 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
     counts = None if weights is None else _weights(weights)
     if check:
         check_predictions(values, labels, counts)
-    return Predictions(values, labels, None if counts is None else counts.double())
+    return Predictions(values.contiguous(), labels.contiguous(), None if counts is None else counts.double().contiguous())
 
 
 def _probabilities(probs: Array) -> Tensor:

@@ -105,7 +105,7 @@ def ece_equal_mass(probs: Array, targets: Array, bins: int = 15, *, weights: Arr
         0.525
     """
     found = as_predictions(probs, targets, weights, check=check)
-    return float(equal_mass_residuals(sorted_cells(found), positive_integer("bins", bins)).abs().sum())
+    return float(equal_mass_residuals(sorted_cells(found)[0], positive_integer("bins", bins)).abs().sum())
 
 
 def largest_gap(bins: ReliabilityBins) -> float:

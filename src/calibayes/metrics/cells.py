@@ -45,12 +45,12 @@ class Cells:
         return (self.right - self.mass * self.r) / self.total
 
 
-def sorted_cells(found: Predictions) -> Cells:
-    """Every example as a cell of its own."""
+def sorted_cells(found: Predictions) -> tuple[Cells, Tensor]:
+    """Every example as a cell of its own, and which example each cell is."""
     r, order = found.confidence.sort()
     weight = found.mass[order]
     right = weight * found.correct[order]
-    return Cells(r, right, weight - right)
+    return Cells(r, right, weight - right), order
 
 
 def cell_places(cells: Cells, bins: int) -> Tensor:

@@ -37,7 +37,7 @@ def mmce(
         >>> round(mmce(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
         0.1757
     """
-    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
     return float(residual_features(cells, positive("kernel_width", kernel_width)).norm())
 
 
@@ -52,7 +52,7 @@ def wmmce(
         >>> round(wmmce(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
         0.6518
     """
-    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
     return float(weighted_features(cells, positive("kernel_width", kernel_width)).norm())
 
 
@@ -71,7 +71,7 @@ def kce_squared(
         -0.09
     """
     found = as_predictions(probs, targets, weights, check=check)
-    cells = sorted_cells(found)
+    cells = sorted_cells(found)[0]
     features = residual_features(cells, positive("kernel_width", kernel_width))
     return unbiased(float(features.square().sum()), *diagonal(found))
 

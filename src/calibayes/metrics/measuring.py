@@ -11,15 +11,20 @@ from torch import Tensor
 
 from calibayes.metrics.calibration import debiased, equal_mass_residuals, largest_gap, rms_gap
 from calibayes.metrics.cells import Cells, cell_places
-from calibayes.metrics.classwise import parts_of
 from calibayes.metrics.intervals import Draws, Euclid, Length, Norm, Plain, Squared
 from calibayes.metrics.kernel import residual_features, unbiased, weighted_features
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth import SmoothWorlds, Spectrum
-from calibayes.metrics.tally import SUMS, Tally
+from calibayes.metrics.tally import PARTS, SUMS, Tally
 from calibayes.randomness import derived_seed
 
-__all__ = ["Sample", "draws", "replicate_counts", "values"]
+__all__ = ["Sample", "draws", "part_of", "replicate_counts", "values"]
+
+_NAMES = {
+    "means": ("accuracy", "top_k", "confidence", "overconfidence", "nll", "brier"),
+    "bins": ("ece", "mce", "rms_calibration_error", "ece_squared_debiased"),
+    "classes": ("brier_reliability", "brier_resolution", "brier_uncertainty", "ece_classwise"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +61,53 @@ def replicate_counts(blocks: int, replicates: int, seed: int, *place: str) -> Te
     return torch.bincount(drawn.view(-1), minlength=replicates * blocks).view(replicates, blocks).double()
 
 
-def values(sample: Sample) -> dict[str, float]:
-    """Every metric by name."""
-    tally, cells, width = sample.tally, sample.cells, sample.kernel_width
-    means, bins, classes = tally.totals, tally.reliability, tally.classwise()
-    features = residual_features(cells, width)
-    parts = parts_of(classes, means["brier"])
+def values(sample: Sample, parts: frozenset[str] = PARTS) -> dict[str, float]:
+    """The metrics of these parts by name."""
+    found: dict[str, float] = {}
+    for part, measure in (("means", _means), ("bins", _bins), ("classes", _classes), ("cells", _cells)):
+        if part in parts:
+            found |= measure(sample)
+    return found
+
+
+def draws(
+    sample: Sample, found: dict[str, float], replicates: int, seed: int, parts: frozenset[str] = PARTS
+) -> dict[str, Draws]:
+    """What a bootstrap tells about every metric of these parts but the p-value.
+
+    The same seed resamples the same examples, whoever's predictions they are: differences are paired.
+
+    Args:
+        sample: what to resample.
+        found: the `values` of the sample.
+        replicates: $B$.
+        seed: of the bootstrap.
+        parts: as of `values`.
+    """
+    tally = sample.tally
+    counts = replicate_counts(tally.blocks, replicates, seed)
+    told: dict[str, Draws] = {}
+    if "means" in parts:
+        told |= _draws_of_means(tally, found, counts)
+    if "bins" in parts:
+        told |= _draws_of_bins(tally, counts)
+    if "classes" in parts:
+        fewer = tally.class_blocks < tally.blocks
+        told |= _draws_of_classes(
+            tally, found, replicate_counts(tally.class_blocks, replicates, seed, "classes") if fewer else counts
+        )
+    if "cells" in parts:
+        told |= _draws_of_cells(sample, found, counts)
+    return told
+
+
+def part_of(metric: str) -> str:
+    """Which part a metric belongs to."""
+    return next((part for part, names in _NAMES.items() if metric in names), "cells")
+
+
+def _means(sample: Sample) -> dict[str, float]:
+    means = sample.tally.totals
     return {
         "accuracy": means["right"],
         "top_k": means["top"],
@@ -69,15 +115,34 @@ def values(sample: Sample) -> dict[str, float]:
         "overconfidence": means["confidence"] - means["right"],
         "nll": math.inf if means["impossible"] > 0 else means["nll"],
         "brier": means["brier"],
-        "brier_reliability": parts.reliability,
-        "brier_resolution": parts.resolution,
-        "brier_uncertainty": parts.uncertainty,
+    }
+
+
+def _bins(sample: Sample) -> dict[str, float]:
+    bins = sample.tally.reliability
+    return {
         "ece": bins.ece,
-        "ece_equal_mass": float(equal_mass_residuals(cells, tally.bins).abs().sum()),
-        "ece_classwise": float(classes.ece_by_class.mean()),
         "mce": largest_gap(bins),
         "rms_calibration_error": rms_gap(bins),
         "ece_squared_debiased": debiased(bins),
+    }
+
+
+def _classes(sample: Sample) -> dict[str, float]:
+    bins = sample.tally.classwise()
+    return {
+        "brier_reliability": float(bins.reliability.square().sum()),
+        "brier_resolution": float(bins.resolution.square().sum()),
+        "brier_uncertainty": float(bins.uncertainty),
+        "ece_classwise": float(bins.ece_by_class.mean()),
+    }
+
+
+def _cells(sample: Sample) -> dict[str, float]:
+    tally, cells, width = sample.tally, sample.cells, sample.kernel_width
+    features = residual_features(cells, width)
+    return {
+        "ece_equal_mass": float(equal_mass_residuals(cells, tally.bins).abs().sum()),
         "smooth_ece": float(Spectrum(cells).fixed_point()),
         "mmce": float(features.norm()),
         "wmmce": float(weighted_features(cells, width).norm()),
@@ -88,30 +153,7 @@ def values(sample: Sample) -> dict[str, float]:
     }
 
 
-def draws(sample: Sample, found: dict[str, float], replicates: int, seed: int) -> dict[str, Draws]:
-    """What a bootstrap tells about every metric that it can tell something about; the two shares have Wilson's interval.
-
-    The same seed resamples the same examples, whoever's predictions they are: differences are paired.
-
-    Args:
-        sample: what to resample.
-        found: the `values` of the sample.
-        replicates: $B$.
-        seed: of the bootstrap.
-    """
-    counts = replicate_counts(sample.tally.blocks, replicates, seed)
-    class_counts = counts
-    if sample.tally.class_blocks < sample.tally.blocks:
-        class_counts = replicate_counts(sample.tally.class_blocks, replicates, seed, "classes")
-    return {
-        **_of_means(sample.tally, found, counts),
-        **_of_bins(sample.tally, counts),
-        **_of_classes(sample.tally, found, class_counts),
-        **_of_cells(sample, found, counts),
-    }
-
-
-def _of_means(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
+def _draws_of_means(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
     sums = counts @ tally.sums
     weight = sums[:, 0]
     mean = {name: sums[:, index] / weight for index, name in enumerate(SUMS)}
@@ -126,7 +168,7 @@ def _of_means(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str
     return {name: Plain(found[name], each, found[name]) for name, each in replicated.items()}
 
 
-def _of_bins(tally: Tally, counts: Tensor) -> dict[str, Draws]:
+def _draws_of_bins(tally: Tally, counts: Tensor) -> dict[str, Draws]:
     table = tally.by_bin.view(2, tally.blocks, tally.bins)
     (weight, residual), (weights, residuals) = table.sum(1), counts @ table
     share, shares = weight / weight.sum(), weights / weights.sum(-1, keepdim=True)
@@ -143,7 +185,7 @@ def _of_bins(tally: Tally, counts: Tensor) -> dict[str, Draws]:
     }
 
 
-def _of_classes(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
+def _draws_of_classes(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
     whole, each = tally.classwise(), tally.classwise(counts)
     return {
         "brier_reliability": Squared(Norm(Euclid(whole.reliability.flatten(), each.reliability.flatten(1)))),
@@ -155,7 +197,7 @@ def _of_classes(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[s
     }
 
 
-def _of_cells(sample: Sample, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
+def _draws_of_cells(sample: Sample, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
     tally, width, accuracy = sample.tally, sample.kernel_width, sample.target_accuracy
     each = sample.resampled(counts)
     whole = sample.cells if sample.block is not None else tally.cells()

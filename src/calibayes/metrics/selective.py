@@ -54,7 +54,7 @@ def risk_coverage(probs: Array, targets: Array, *, weights: Array | None = None,
         >>> round(curve.coverage_at(0.9), 3)
         0.333
     """
-    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
     return curve(cells, int(cells.mass.count_nonzero()))
 
 
@@ -69,7 +69,7 @@ def aurc(probs: Array, targets: Array, *, weights: Array | None = None, check: b
         0.2778
     """
     found = as_predictions(probs, targets, weights, check=check)
-    return float(area(sorted_cells(found), int(found.mass.count_nonzero())))
+    return float(area(sorted_cells(found)[0], int(found.mass.count_nonzero())))
 
 
 def coverage_at_accuracy(
@@ -88,7 +88,7 @@ def coverage_at_accuracy(
         >>> coverage_at_accuracy(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]), torch.tensor([0, 0, 1, 0]))
         0.75
     """
-    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
     return float(largest_coverage(cells, share("accuracy", accuracy)))
 
 

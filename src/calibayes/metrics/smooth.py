@@ -35,7 +35,7 @@ def smooth_ece(probs: Array, targets: Array, *, weights: Array | None = None, ch
         >>> round(smooth_ece(probs, torch.tensor([0] * 70 + [1] * 30)), 4)  # says 0.9, is right 0.7
         0.2
     """
-    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
     return float(Spectrum(cells).fixed_point())
 
 
@@ -62,7 +62,7 @@ class Spectrum:
         variance = (sigma.square() - 1 / (6 * self.grid**2)).clamp_min(0)
         damped = waves * torch.exp(-0.5 * variance.unsqueeze(-1) * frequency.square())
         # The even extension to [-1, 1] has a real spectrum; its inverse transform is the smoothed residual per unit of r.
-        values = torch.fft.irfft(damped.to(torch.complex128), n=2 * self.grid)[..., : self.grid + 1].abs()
+        values: Tensor = torch.fft.irfft(damped.to(torch.complex128), n=2 * self.grid)[..., : self.grid + 1].abs()
         return 2 * values.sum(-1) - values[..., 0] - values[..., -1]
 
     def fixed_point(self, waves: Tensor | None = None) -> Tensor:
@@ -123,4 +123,5 @@ def _waves(cells: Cells, grid: int) -> Tensor:
     # Even extension: inner nodes appear twice, at t and -t.
     nodes[:, 1:-1] /= 2
     extended = torch.cat((nodes, nodes[:, 1:-1].flip(-1)), -1)
-    return torch.fft.rfft(extended).real.reshape(*residual.shape[:-1], grid + 1)
+    waves: Tensor = torch.fft.rfft(extended).real
+    return waves.reshape(*residual.shape[:-1], grid + 1)

@@ -14,10 +14,11 @@ from calibayes.metrics.kernel import PairTest
 from calibayes.metrics.proper import losses, ranks
 from calibayes.randomness import derived_seed
 
-__all__ = ["BLOCKS", "SUMS", "Tally", "fitted_edges", "fixed_edges"]
+__all__ = ["BLOCKS", "PARTS", "SUMS", "Tally", "fitted_edges", "fixed_edges"]
 
 BLOCKS = 2048
 SUMS = ("weight", "confidence", "right", "nll", "impossible", "brier", "top")
+PARTS = frozenset({"means", "bins", "classes", "cells"})
 _ROWS = 1 << 21  # numbers looked at in one go
 _CLASS_SUMS = 1 << 22  # sums of classes kept at most
 _FINE = 512  # cells of equal width, and as many of equal mass
@@ -38,11 +39,22 @@ class Tally:
         seed: of the dealing.
         blocks: $G$; 1 when nothing will be resampled.
         edges: of the cells of confidence; without them, cells are not kept.
+        parts: which sums are wanted.
     """
 
     def __init__(
-        self, classes: int, bins: int, *, k: int, width: float, seed: int, blocks: int = 1, edges: Tensor | None = None
+        self,
+        classes: int,
+        bins: int,
+        *,
+        k: int,
+        width: float,
+        seed: int,
+        blocks: int = 1,
+        edges: Tensor | None = None,
+        parts: frozenset[str] = PARTS,
     ) -> None:
+        self.parts = parts
         self.classes, self.bins, self.k, self.blocks, self.edges = classes, bins, k, blocks, edges
         self.n = 0
         self.class_blocks = min(blocks, max(64, _CLASS_SUMS // (classes * bins)))
@@ -52,6 +64,7 @@ class Tally:
         self.counts = torch.zeros(bins, dtype=torch.int64)
         self.moments = _zeros(4, bins)  # of each bin: weight, weight², confidence, right
         self.own = _zeros(2)  # Σ w² (c - r)² and Σ w²
+        self.weight = 0.0
         self.pairs = PairTest(width, seed)
         cells = 0 if edges is None else len(edges) - 1
         self.by_cell = _zeros(2, blocks * cells)  # right and wrong
@@ -60,32 +73,45 @@ class Tally:
 
     def update(self, found: Predictions, block: Tensor | None = None) -> None:
         """Add predictions; ``block`` says where each example goes, at random by default."""
-        self.pairs.update(found)
+        if "cells" in self.parts:
+            self.pairs.update(found)
         if block is None:
             block = torch.from_numpy(self._deal.integers(self.blocks, size=len(found)))
+        self.n += int(found.mass.count_nonzero())
+        self.weight += float(found.mass.sum())
+        self.own += torch.stack(((found.mass * (found.correct - found.confidence)).square().sum(), found.mass.square().sum()))
         rows = max(1, _ROWS // found.classes)
         for part, where in zip(found.parts(rows), block.split(rows), strict=True):
-            self._add(part, where)
+            if "means" in self.parts:
+                self._add_means(part, where)
+            if "bins" in self.parts:
+                self._add_bins(part, where)
+            if "classes" in self.parts:
+                self._add_classes(part, where % self.class_blocks)
+            if self.edges is not None:
+                self._add_cells(part, where, self.edges)
 
-    def _add(self, part: Predictions, block: Tensor) -> None:
-        r, c, w = part.confidence, part.correct, part.mass
-        dtype = part.probs.dtype
+    def _add_means(self, part: Predictions, block: Tensor) -> None:
         nll, brier = losses(part)
         impossible = torch.isinf(nll)
-        values = torch.stack((r, c, nll.masked_fill(impossible, 0.0), impossible.double(), brier, (ranks(part) < self.k)), -1)
-        self.sums.index_add_(0, block, torch.cat((w[:, None], w[:, None] * values), -1))
-        residual = w * (c - r)
-        place_in_bin = place(r, equal_width(self.bins), dtype)
-        _add_at(self.by_bin, block * self.bins + place_in_bin, w, residual)
-        self.counts += torch.bincount(place_in_bin, minlength=self.bins)
-        _add_at(self.moments, place_in_bin, w, w.square(), w * r, w * c)
-        self.own += torch.stack((residual.square().sum(), w.square().sum()))
-        self._add_classes(part, block % self.class_blocks)
-        if self.edges is not None:
-            cell = place(r, self.edges, dtype)
-            _add_at(self.by_cell, block * (len(self.edges) - 1) + cell, w * c, w * (1 - c))
-            self.cell_confidence.index_add_(0, cell, w * r)
-        self.n += int(w.count_nonzero())
+        among = ranks(part) < self.k
+        nll.masked_fill_(impossible, 0.0)
+        values = torch.stack((part.confidence, part.correct, nll, impossible.double(), brier, among.double()), -1)
+        weight = part.mass[:, None]
+        self.sums.index_add_(0, block, torch.cat((weight, weight * values), -1))
+
+    def _add_bins(self, part: Predictions, block: Tensor) -> None:
+        r, c, w = part.confidence, part.correct, part.mass
+        where = place(r, equal_width(self.bins), part.probs.dtype)
+        _add_at(self.by_bin, block * self.bins + where, w, w * (c - r))
+        self.counts += torch.bincount(where, minlength=self.bins)
+        _add_at(self.moments, where, w, w.square(), w * r, w * c)
+
+    def _add_cells(self, part: Predictions, block: Tensor, edges: Tensor) -> None:
+        r, c, w = part.confidence, part.correct, part.mass
+        cell = place(r, edges, part.probs.dtype)
+        _add_at(self.by_cell, block * (len(edges) - 1) + cell, w * c, w * (1 - c))
+        self.cell_confidence.index_add_(0, cell, w * r)
 
     def _add_classes(self, part: Predictions, block: Tensor) -> None:
         where, true = class_places(part, self.bins)
@@ -118,18 +144,18 @@ class Tally:
     @property
     def effective(self) -> float:
         """How many examples of equal weight would be worth as much."""
-        return float(self.sums[:, 0].sum() ** 2 / self.own[1])
+        return self.weight**2 / float(self.own[1])
 
     @property
     def own_pairs(self) -> tuple[float, float]:
         """What the pairs of an example with itself are worth, as shares of the squared total weight."""
-        residual, weight = (self.own / self.sums[:, 0].sum().square()).tolist()
+        residual, weight = (self.own / self.weight**2).tolist()
         return residual, weight
 
     def classwise(self, counts: Tensor | None = None) -> ClassBins:
         """The bins of every class: of all examples, or of replicates that hold each block ``counts [B, G]`` times."""
         table = self.by_class.view(3, self.class_blocks, -1)
-        sums = table.sum(1) if counts is None else (counts @ table)
+        sums: Tensor = table.sum(1) if counts is None else counts @ table
         return ClassBins(*sums.view(*sums.shape[:-1], self.classes, self.bins))
 
     def cells(self, counts: Tensor | None = None) -> Cells:
@@ -144,13 +170,15 @@ class Tally:
 def fixed_edges(bins: int) -> Tensor:
     """Edges of cells for confidences that are not known yet: of equal width, and ever finer towards 0 and 1."""
     towards_zero = 2.0 ** (torch.arange(0, -241, -1, dtype=torch.float64) / 8)
-    return torch.cat((_within(bins), towards_zero, 1 - towards_zero)).unique()
+    edges: Tensor = torch.cat((_within(bins), towards_zero, 1 - towards_zero)).unique()
+    return edges
 
 
 def fitted_edges(r: Tensor, bins: int) -> Tensor:
     """Edges of cells for confidences in ascending order: of equal width, and of equal mass."""
     ranks = torch.linspace(0, len(r) - 1, 2 * _FINE).long()
-    return torch.cat((_within(bins), r[ranks].clamp(0, 1))).unique()
+    edges: Tensor = torch.cat((_within(bins), r[ranks].clamp(0, 1))).unique()
+    return edges
 
 
 def _within(bins: int) -> Tensor:

@@ -1,0 +1,90 @@
+"""The metrics of predictions that do not fit into memory, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from calibayes.errors import DataError, InvalidProbabilitiesError
+from calibayes.metrics.arrays import Array, as_predictions
+from calibayes.metrics.bins import ReliabilityBins
+from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
+from calibayes.metrics.kernel import WIDTH
+from calibayes.metrics.measuring import Sample, values
+from calibayes.metrics.scores import Scores
+from calibayes.metrics.selective import RiskCoverage, curve
+from calibayes.metrics.tally import BLOCKS, Tally, fixed_edges
+
+__all__ = ["Stream"]
+
+
+class Stream:
+    """Every metric of a stream of predictions, in memory that does not grow with their number.
+
+    What is kept are sums, about 50 MB for ten classes. The binned, classwise and proper scores are those of `evaluate`
+    on all the data at once; equal-mass ECE, smooth ECE, MMCE, WMMCE, KCE, AURC and coverage are computed from a
+    thousand fine cells of confidence, and the p-value from other random pairs.
+
+    Args:
+        bins: the number of bins of the binned errors.
+        class_names: what the classes are called, in the order of the columns.
+        seed: of the dealing into blocks, and of the pairs of the p-value.
+        target_accuracy: of ``coverage_at_target``.
+        k: of the top-k accuracy; 5 by default, fewer where there are at most 5 classes.
+        kernel_width: of MMCE, WMMCE and KCE.
+
+    Example:
+        >>> stream = Stream()
+        >>> for _ in range(3):
+        ...     stream.update(torch.tensor([[0.9, 0.1], [0.3, 0.7]]), torch.tensor([0, 0]))
+        >>> scores = stream.scores(intervals=False)
+        >>> scores.n, scores.accuracy, round(scores.ece, 4)
+        (6, 0.5, 0.4)
+    """
+
+    def __init__(
+        self,
+        bins: int = 15,
+        *,
+        class_names: Sequence[str] | None = None,
+        seed: int = 0,
+        target_accuracy: float = 0.95,
+        k: int | None = None,
+        kernel_width: float = WIDTH,
+    ) -> None:
+        self._settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
+        self._class_names = class_names
+        self._tally: Tally | None = None
+
+    def update(self, probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> None:
+        """Add a batch; arguments as `evaluate`."""
+        found = as_predictions(probs, targets, weights, check=check)
+        if self._tally is None:
+            check_names(self._class_names, found.classes)
+            self._tally = self._settings.tally(found.classes, BLOCKS, fixed_edges(self._settings.bins))
+        if found.classes != self._tally.classes:
+            raise InvalidProbabilitiesError(
+                f"Expected `probs` with {self._tally.classes} classes, as in the first batch, but got {found.classes}."
+            )
+        self._tally.update(found)
+
+    def scores(self, *, intervals: bool = True, level: float = 0.95, replicates: int = 1000) -> Scores:
+        """Every metric of what came so far; arguments as `evaluate`."""
+        sample = self._sample()
+        measured = values(sample)
+        ends = intervals_of(sample, measured, level, replicates, self._settings.seed) if intervals else {}
+        names = check_names(self._class_names, sample.tally.classes)
+        return scores_of(sample, measured, ends, level if intervals else None, names)
+
+    def reliability_bins(self) -> ReliabilityBins:
+        """The bins of what came so far."""
+        return self._sample().tally.reliability
+
+    def risk_coverage(self) -> RiskCoverage:
+        """The risk–coverage curve of what came so far, at the confidences of the cells."""
+        sample = self._sample()
+        return curve(sample.cells, sample.tally.n)
+
+    def _sample(self) -> Sample:
+        if self._tally is None:
+            raise DataError("There is nothing to evaluate: call `update` with at least one batch first.")
+        return Sample(self._tally, self._tally.cells(), None, self._settings.kernel_width, self._settings.target_accuracy)
