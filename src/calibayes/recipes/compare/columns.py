@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from calibayes.metrics import Scores
+from calibayes.recipes.compare.settings import Settings
 
-__all__ = ["COLUMNS", "Column", "Summary", "listed", "summary"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["COLUMNS", "Column", "Row", "Summary", "listed", "score_table", "summary", "weight"]
 
 
 class Summary(NamedTuple):
@@ -56,6 +60,42 @@ def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
         values = [float(getattr(each, column.name)) for each in scores]
         found[column.name] = Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
     return found
+
+
+class Row(NamedTuple):
+    """A line of a table: its name, cells of its own, and its scores with every seed."""
+
+    name: str
+    cells: Sequence[str]
+    scores: Sequence[Scores]
+
+
+def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: Sequence[Row]) -> Table:
+    """Test scores side by side; prints on a terminal and elsewhere.
+
+    Args:
+        settings: how many seeds and test examples are behind the numbers.
+        examples: what the examples are called.
+        heads: the titles of the names and of every row's own cells.
+        rows: what to show, in this order.
+    """
+    from rich import box
+    from rich.table import Table
+
+    spread = f"mean ± standard deviation over {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
+    made = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
+    made.add_column(heads[0], style="bold", no_wrap=True)
+    for title in (*heads[1:], *(column.title for column in COLUMNS)):
+        made.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        found = summary(row.scores)
+        made.add_row(row.name, *row.cells, *(column.show(found[column.name]) for column in COLUMNS))
+    return made
+
+
+def weight(value: float) -> str:
+    """A cell for λ or β; a scheme without it has a dash."""
+    return f"{value:g}" if value else "–"
 
 
 def listed(values: Sequence[float]) -> str:

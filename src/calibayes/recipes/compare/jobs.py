@@ -60,7 +60,7 @@ def load(task: Task, settings: Settings) -> Splits:
 
 def scored(probs: Probs, targets: Tensor) -> Scores:
     """Every score of a network's probabilities."""
-    return evaluate(torch.from_numpy(probs), targets)
+    return evaluate(torch.from_numpy(probs), targets, intervals=False)
 
 
 def train(task: Task, settings: Settings, run: Run) -> Trained:

@@ -22,6 +22,12 @@ class Progress:
 
     def __init__(self, console: Console | None) -> None:
         self._console = console
+        self._count = 0
+
+    @property
+    def done(self) -> int:
+        """How many trainings are behind us, those from before among them."""
+        return self._count
 
     @contextmanager
     def over(self, cost: float, trainings: int) -> Iterator[None]:
@@ -30,7 +36,7 @@ class Progress:
         from rich.progress import Progress as Bar
 
         self._cost, self._trainings, self._begin = cost, trainings, time.monotonic()
-        self._spent, self._count, self._done = 0.0, 0, 0
+        self._spent, self._count, self._jobs = 0.0, 0, 0
         on = self._console is not None and self._console.is_terminal
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
         self._bar = Bar(*columns, console=self._console, transient=True, disable=not on)
@@ -41,11 +47,11 @@ class Progress:
     def advance(self, cost: float, note: str | None = None) -> None:
         """A job is done; trainings have a note to show."""
         self._spent += cost
-        self._done += 1
+        self._jobs += 1
         self._count += note is not None
         left = (time.monotonic() - self._begin) * (self._cost / self._spent - 1)
         # After the first job alone the estimate would forget those that other workers have nearly finished.
-        words = f"about {_clock(left)} left" if self._done > 1 else ""
+        words = f"about {_clock(left)} left" if self._jobs > 1 else ""
         self._update(words)
         if self._console is not None and not self._console.is_terminal and note is not None:
             width = len(str(self._trainings))

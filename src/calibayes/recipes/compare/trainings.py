@@ -42,6 +42,7 @@ class Trainings:
         tested: each scheme's test predictions, one per seed.
         workers: how many processes worked at a time, each on one thread.
         wall_seconds: how long it took.
+        cpu_seconds: how long all trainings and predictions took, one by one, also those from before.
         kept: how many of the trainings were known from before.
     """
 
@@ -54,6 +55,7 @@ class Trainings:
     tested: dict[str, list[Tested]]
     workers: int
     wall_seconds: float
+    cpu_seconds: float
     kept: int
 
 
@@ -147,6 +149,7 @@ def run_trainings(
         tested={scheme: [each for each in tested if each.run.scheme == scheme] for scheme in SCHEMES},
         workers=workers,
         wall_seconds=time.monotonic() - begin,
+        cpu_seconds=sum(each.seconds for each in (*tried, *others)) + sum(each.seconds for each in tested),
         kept=kept,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibayes.displays import ReliabilityDisplay
-from calibayes.metrics import Scores
+from calibayes.metrics import Scores, reliability_bins
 from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
@@ -65,7 +65,7 @@ def run_demo(
         validation={scheme: [each.scores for each in seeds] for scheme, seeds in found.trained.items()},
         test={scheme: [each.scores for each in seeds] for scheme, seeds in found.tested.items()},
         displays=[
-            ReliabilityDisplay.from_predictions(seeds[0].probs, labels, name=str(seeds[0].run))
+            ReliabilityDisplay(bins=reliability_bins(seeds[0].probs, labels), scores=seeds[0].scores, name=str(seeds[0].run))
             for seeds in found.tested.values()
         ],
         workers=found.workers,

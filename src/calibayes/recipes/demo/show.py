@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
 from calibayes.recipes.compare.folder import prepare
+from calibayes.recipes.compare.printing import as_text, print_found, print_written
 from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Settings
+from calibayes.recipes.compare.task import FASHION_MNIST
+from calibayes.recipes.compare.words import opening_words
 from calibayes.recipes.compare.workers import default_workers
 from calibayes.recipes.demo.files import FILES, write
 from calibayes.recipes.demo.run import run_demo
-from calibayes.recipes.demo.words import closing_words, opening_words, table
+from calibayes.recipes.demo.words import closing_words, table
 
 __all__ = ["show"]
-
-_WIDTH = 110  # of what is no terminal
 
 
 def show(
@@ -36,24 +36,12 @@ def show(
     """
     prepare(folder)
     workers = default_workers() if workers is None else workers
-    aside.print(opening_words(settings, workers), soft_wrap=True)
+    aside.print(opening_words(FASHION_MNIST, settings, workers), soft_wrap=True)
     results = run_demo(settings, workers=workers, progress=Progress(aside))
     found = Group(table(results), Text(closing_words(results)))
-    text = io.StringIO()
-    Console(file=text, width=_WIDTH, color_system=None, force_terminal=False, highlight=False).print(found)
-    printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
-    if console.is_terminal:
-        console.print(found)
-    else:
-        console.out(printed, end="", highlight=False)
-    write(results, folder, printed=printed, command=command)
-    width = max(len(str(folder / name)) for name in FILES)
-    lines = [f"  {folder / name!s:<{width}}  {what}" for name, what in FILES.items()]
-    console.print(
-        "\n".join(["", f"Done in {results.wall_seconds:.0f} s. Written:", *lines, "", *_next_steps(folder)]),
-        soft_wrap=True,
-        markup=False,
-    )
+    print_found(console, found)
+    write(results, folder, printed=as_text(found), command=command)
+    print_written(console, folder, FILES, results.wall_seconds, _next_steps(folder))
 
 
 def _next_steps(folder: Path) -> list[str]:

@@ -5,42 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calibayes.objective import SCHEMES
-from calibayes.recipes.compare.columns import COLUMNS, Column, Summary, listed, summary
-from calibayes.recipes.compare.settings import Settings
+from calibayes.recipes.compare.columns import COLUMNS, Column, Row, Summary, listed, score_table, summary, weight
+from calibayes.recipes.compare.task import FASHION_MNIST
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from calibayes.recipes.demo.run import Results
 
-__all__ = ["closing_words", "opening_words", "table"]
-
-
-def opening_words(settings: Settings, workers: int) -> str:
-    """What is about to happen."""
-    return (
-        f"Fashion-MNIST, which comes with calibayes: {settings.train:,} images to train, {settings.validation:,} to choose "
-        f"λ and β, {settings.test:,} to test.\n"
-        f"{settings.trainings} trainings of {settings.epochs} epochs, {workers} at a time on one thread each."
-    )
+__all__ = ["closing_words", "table"]
 
 
 def table(results: Results) -> Table:
     """The schemes' test scores side by side; prints on a terminal and elsewhere."""
-    from rich import box
-    from rich.table import Table
-
-    test, seeds = results.settings.test, results.settings.seeds
-    spread = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
-    made = Table(title=f"{test:,} test images, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
-    made.add_column("scheme", style="bold", no_wrap=True)
-    for title in ("λ", "β", *(column.title for column in COLUMNS)):
-        made.add_column(title, justify="right", no_wrap=True)
-    for scheme in SCHEMES:
-        run, found = results.chosen[scheme], summary(results.test[scheme])
-        weights = [f"{value:g}" if value else "–" for value in (run.lam, run.beta)]
-        made.add_row(scheme.upper(), *weights, *(column.show(found[column.name]) for column in COLUMNS))
-    return made
+    rows = [
+        Row(scheme.upper(), [weight(run.lam), weight(run.beta)], results.test[scheme])
+        for scheme, run in ((scheme, results.chosen[scheme]) for scheme in SCHEMES)
+    ]
+    return score_table(results.settings, FASHION_MNIST.examples, ("scheme", "λ", "β"), rows)
 
 
 def closing_words(results: Results) -> str:

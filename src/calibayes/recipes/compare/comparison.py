@@ -1,0 +1,87 @@
+"""A comparison: trainings, contenders, differences and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from calibayes.recipes.compare.contenders import Contender, Entry, entries
+from calibayes.recipes.compare.differences import Differences, differences
+from calibayes.recipes.compare.jobs import Probs
+from calibayes.recipes.compare.progress import Progress
+from calibayes.recipes.compare.settings import Settings
+from calibayes.recipes.compare.task import FASHION_MNIST, Task
+from calibayes.recipes.compare.trainings import Trainings, run_trainings
+from calibayes.recipes.compare.verdict import Verdict, decide
+
+__all__ = ["Comparison", "compare"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found.
+
+    Attributes:
+        trainings: the four schemes, trained, and how they were chosen.
+        entries: the eight contenders' probabilities and scores, from the simplest on.
+        differences: asks for the difference between any two contenders, with its interval.
+        verdict: which to use.
+    """
+
+    trainings: Trainings
+    entries: dict[Contender, Entry]
+    differences: Differences
+    verdict: Verdict
+
+    @property
+    def task(self) -> Task:
+        """What was compared on."""
+        return self.trainings.task
+
+    @property
+    def settings(self) -> Settings:
+        """What was asked for."""
+        return self.trainings.settings
+
+    @property
+    def targets(self) -> Tensor:
+        """The true classes of the test examples."""
+        return self.trainings.data.test[1]
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The name of each class."""
+        return self.trainings.data.classes
+
+    def predictions(self, seed: int = 0) -> dict[str, Probs]:
+        """What each contender, trained with one seed, says about the test examples, by its name."""
+        return {str(contender): entry.test_probs[seed] for contender, entry in self.entries.items()}
+
+
+def compare(
+    task: Task = FASHION_MNIST,
+    settings: Settings | None = None,
+    *,
+    folder: Path | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    r"""Train FNN, BNN, CA-FNN and CA-BNN over seeds, plain and temperature-scaled, and find out which to use.
+
+    $\lambda$ and $\beta$ are those with the lowest validation NLL (seed 0, plain predictions). Temperatures are fitted on
+    the validation examples too, one for each training. Test examples decide nothing but the verdict.
+
+    Args:
+        task: the data and the network; the embedded Fashion-MNIST by default.
+        settings: what to train; `Settings.thorough()` by default.
+        folder: where each training is kept as soon as it is done; what is there already is not trained again.
+        workers: processes at a time, as in `run_trainings`.
+        progress: where to show how far it is; nowhere by default.
+    """
+    settings = Settings.thorough() if settings is None else settings
+    found = run_trainings(task, settings, folder=folder, workers=workers, progress=progress)
+    contenders = entries(found)
+    compared = differences(contenders, found.data.test[1])
+    return Comparison(found, contenders, compared, decide(compared))

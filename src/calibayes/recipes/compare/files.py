@@ -1,0 +1,174 @@
+"""What a comparison leaves behind: the numbers, the tables, the picture and the predictions."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from calibayes.displays import ReliabilityDisplay, reliability_grid
+from calibayes.metrics import reliability_bins
+from calibayes.metrics.scores import as_json_numbers
+from calibayes.recipes.compare.columns import summary
+from calibayes.recipes.compare.comparison import Comparison
+from calibayes.recipes.compare.contenders import Contender, Entry
+from calibayes.recipes.compare.differences import DRAWS, LEVEL
+from calibayes.recipes.compare.folder import machine, unwritable, versions, write_whole
+from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
+from calibayes.recipes.compare.memory import RECIPE
+from calibayes.recipes.compare.resampling import RESAMPLED
+from calibayes.recipes.compare.trainings import RULE
+from calibayes.recipes.compare.verdict import RANKING
+
+__all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "write"]
+
+RUNS = "runs"
+PREDICTIONS = "predictions"
+FILES = {
+    "table.txt": "what is printed above",
+    "reliability.png": "eight reliability diagrams (seed 0)",
+    "results.json": "every number, and how it came about",
+    PREDICTIONS: "every contender's probabilities, for calibayes evaluate",
+    RUNS: "every training, so that none is repeated when you add seeds",
+}
+_OURS = re.compile(r"(ca-)?[fb]nn(-t)?-seed\d+(-validation)?\.npz")
+
+
+def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
+    """Write the files of `FILES` into the folder, each at once, so that two processes do not spoil each other's.
+
+    Args:
+        found: what the comparison found.
+        folder: where to.
+        printed: the text of ``table.txt``.
+        command: what the user typed, for the record.
+    """
+    try:
+        _write_predictions(found, folder / PREDICTIONS)
+        numbers = json.dumps(as_json_numbers(describe(found, command)), indent=2, ensure_ascii=False)
+        write_whole(folder / "results.json", (numbers + "\n").encode())
+        write_whole(folder / "table.txt", printed.encode())
+        write_whole(folder / "reliability.png", _picture(found))
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def describe(found: Comparison, command: str) -> dict[str, Any]:
+    """Everything that a comparison found, as numbers, lists and dicts."""
+    trainings, verdict = found.trainings, found.verdict
+    return {
+        "command": command,
+        "task": {
+            "name": found.task.name,
+            "title": found.task.title,
+            "classes": list(found.class_names),
+            "train": len(trainings.data.train[1]),
+            "validation": len(trainings.data.validation[1]),
+            "test": len(trainings.data.test[1]),
+        },
+        "settings": asdict(found.settings),
+        "recipe": RECIPE,
+        "optimizer": OPTIMIZER,
+        "calibration_measure": "WMMCE()",
+        "rule": RULE,
+        "ranking": RANKING,
+        "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in trainings.candidates],
+        "contenders": [_contender(entry) for entry in found.entries.values()],
+        "verdict": {
+            "leader": None if verdict.leader is None else str(verdict.leader),
+            "recommended": None if verdict.recommended is None else str(verdict.recommended),
+            "clearly_worse": [str(each) for each in verdict.clearly_worse],
+        },
+        "intervals": {
+            "level": LEVEL,
+            "comparisons": found.differences.comparisons,
+            "correction": "Bonferroni",
+            "covers": ["test examples", *(["seeds"] if found.settings.seeds > 1 else [])],
+            "draws": DRAWS,
+        },
+        "differences": [
+            {"first": str(first), "second": str(second), **_differences(found, first, second)}
+            for place, second in enumerate(found.entries)
+            for first in list(found.entries)[place + 1 :]
+        ],
+        "versions": versions(),
+        "machine": machine(trainings.workers),
+        "seconds": {
+            "wall": round(trainings.wall_seconds, 1),
+            "cpu": round(trainings.cpu_seconds, 1),
+            "trainings_from_before": trainings.kept,
+        },
+    }
+
+
+def _contender(entry: Entry) -> dict[str, Any]:
+    scores = zip(entry.temperatures, entry.validation, entry.test, strict=True)
+    return {
+        "name": str(entry.contender),
+        "scheme": entry.contender.scheme,
+        "temperature_scaled": entry.contender.scaled,
+        "lam": entry.run.lam,
+        "beta": entry.run.beta,
+        "test": {name: value._asdict() for name, value in summary(entry.test).items()},
+        "seeds": [
+            {
+                "seed": seed,
+                "temperature": temperature,
+                "validation": validation.to_dict(),
+                "test": test.to_dict(),
+                "predictions": f"{PREDICTIONS}/{_file_name(entry.contender, seed)}",
+            }
+            for seed, (temperature, validation, test) in enumerate(scores)
+        ],
+    }
+
+
+def _differences(found: Comparison, first: Contender, second: Contender) -> dict[str, Any]:
+    return {score: found.differences.between(first, second, score)._asdict() for score in RESAMPLED}
+
+
+def _write_predictions(found: Comparison, folder: Path) -> None:
+    """Probabilities of every contender and seed; what other settings have left there under such names is cleared away."""
+    folder.mkdir(exist_ok=True)
+    names = np.array(found.class_names)
+    written = set()
+    validation, test = found.trainings.data.validation[1], found.targets
+    for entry in found.entries.values():
+        for seed in range(found.settings.seeds):
+            parts = ((entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"))
+            for probs, targets, part in parts:
+                path = folder / _file_name(entry.contender, seed, part)
+                write_whole(path, _archive(probs[seed], targets, names))
+                written.add(path.name)
+    for path in folder.iterdir():
+        if _OURS.fullmatch(path.name) and path.name not in written:
+            path.unlink(missing_ok=True)
+
+
+def _file_name(contender: Contender, seed: int, part: str = "") -> str:
+    return f"{contender.slug}-seed{seed}{part}.npz"
+
+
+def _archive(probs: Probs, targets: Tensor, names: np.typing.NDArray[np.str_]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, probs=probs, targets=targets.numpy(), class_names=names)
+    return buffer.getvalue()
+
+
+def _picture(found: Comparison) -> bytes:
+    ordered = sorted(found.entries.values(), key=lambda entry: entry.contender.scaled)
+    displays = [
+        ReliabilityDisplay(
+            bins=reliability_bins(entry.test_probs[0], found.targets), scores=entry.test[0], name=str(entry.contender)
+        )
+        for entry in ordered
+    ]
+    buffer = io.BytesIO()
+    reliability_grid(displays, columns=4).savefig(buffer, dpi=110, format="png")
+    return buffer.getvalue()

@@ -1,0 +1,80 @@
+"""A comparison from its first word to its last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from calibayes.recipes.compare.comparison import Comparison, compare
+from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, write
+from calibayes.recipes.compare.folder import prepare
+from calibayes.recipes.compare.printing import as_text, print_found, print_written
+from calibayes.recipes.compare.progress import Progress
+from calibayes.recipes.compare.settings import Settings
+from calibayes.recipes.compare.task import FASHION_MNIST, Task
+from calibayes.recipes.compare.words import above_table, closing_words, opening_words, scores_table
+from calibayes.recipes.compare.workers import default_workers
+
+__all__ = ["show"]
+
+_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
+
+
+def show(
+    settings: Settings,
+    folder: Path,
+    *,
+    console: Console,
+    aside: Console,
+    command: str,
+    task: Task = FASHION_MNIST,
+    workers: int | None = None,
+    on_finished: Callable[[Comparison], None] | None = None,
+) -> None:
+    """Compare, print what is found, and write it down; started again in the same folder, go on where it was.
+
+    Ctrl-C ends it: what is finished is kept, a line says how to go on, and the exit code is 130.
+
+    Args:
+        settings: what to train.
+        folder: where everything goes; it is made if need be.
+        console: where results are printed.
+        aside: where progress is shown.
+        command: what the user typed, for the record.
+        task: the data and the network.
+        workers: processes at a time, as in `run_trainings`.
+        on_finished: what else to do with the comparison, once all files but its own are written.
+    """
+    prepare(folder)
+    workers = default_workers() if workers is None else workers
+    aside.print(opening_words(task, settings, workers), soft_wrap=True)
+    progress = Progress(aside)
+    try:
+        found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
+    except KeyboardInterrupt:
+        aside.print(
+            f"Stopped. {progress.done} of {settings.trainings} trainings are kept in {folder}; to go on: {command}",
+            soft_wrap=True,
+            markup=False,
+        )
+        raise SystemExit(_INTERRUPTED) from None
+    words = Text(closing_words(found.verdict, found.differences, settings, task))
+    tables = [scores_table(found.entries.values(), settings, task)]
+    tables += [above_table(found.verdict)] if found.verdict.above else []
+    shown = Group(*tables, words)
+    print_found(console, shown)
+    write(found, folder, printed=as_text(shown), command=command)
+    if on_finished is not None:
+        on_finished(found)
+    print_written(console, folder, FILES, found.trainings.wall_seconds, _next_steps(folder))
+
+
+def _next_steps(folder: Path) -> list[str]:
+    return [
+        "Next:",
+        f"  open {folder / 'reliability.png'}: bars below the dashed line mean too sure",
+        f"  every metric of one of them: calibayes evaluate {folder / PREDICTIONS / 'fnn-t-seed0.npz'}",
+    ]
