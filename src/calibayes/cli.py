@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
-from calibayes.errors import CalibayesError
+from calibayes.errors import CalibayesError, InvalidArgumentError
 
 __all__ = ["app"]
 
@@ -63,6 +65,88 @@ def _main(
 
 
 @app.command()
+def evaluate(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Predictions: .csv, .tsv, .parquet or .npz; several files are compared.", show_default=False),
+    ],
+    label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="found")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="The columns of the probabilities: a pattern like 'p_*', or names.", show_default="found"),
+    ] = None,
+    logits: Annotated[
+        bool | None, typer.Option("--logits/--probabilities", help="What the columns hold.", show_default="by their names")
+    ] = None,
+    weights: Annotated[str | None, typer.Option(help="A column that says how much each row counts.")] = None,
+    id: Annotated[str | None, typer.Option(help="A column by which the rows of several files are matched.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The class that a single column of probabilities is about.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="What separates cells.", show_default="found")] = None,
+    bins: Annotated[int, typer.Option(help="The number of bins of confidence.")] = 15,
+    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
+    replicates: Annotated[int, typer.Option(help="How many times the examples are resampled for the intervals.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The seed of the resampling.")] = 0,
+    target_accuracy: Annotated[float, typer.Option(help="The accuracy that the coverage is reported for.")] = 0.95,
+    report: Annotated[Path | None, typer.Option(help="Write a page (HTML) with tables and diagrams to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every number as JSON instead of tables.")] = False,
+) -> None:
+    """Can the confidence of a classifier be trusted? Learn it from a file of its predictions.
+
+    The file has a column with the true class, and one with the probability of each class (or of one of two). They are
+    found by their names (label, p_cat, p_dog, …), or named here. With several files, each holds the predictions of
+    another classifier for the same examples, and their differences are shown too.
+
+        calibayes evaluate predictions.csv --report page.html
+    """
+    from rich.console import Console
+
+    from calibayes.data.predictions import align, read_predictions
+    from calibayes.report import study, write_page
+    from calibayes.report.printed import show
+
+    if report is not None:
+        _check_place(report)
+    tables = align(
+        [
+            read_predictions(
+                path,
+                label=label,
+                columns=columns,
+                logits=logits,
+                weights=weights,
+                id=id,
+                positive=positive,
+                delimiter=delimiter,
+            )
+            for path in files
+        ]
+    )
+    aside = Console(stderr=True, highlight=False)
+    for table in tables:
+        aside.print(f"{table.path}: {table.describe()}", markup=False, soft_wrap=True)
+    found = study(
+        {table.name: table.probs for table in tables},
+        tables[0].targets,
+        class_names=tables[0].class_names,
+        weights=tables[0].weights,
+        logits={table.name: table.logits for table in tables if table.logits is not None},
+        bins=bins,
+        level=level,
+        replicates=replicates,
+        seed=seed,
+        target_accuracy=target_accuracy,
+        origin={"command": _typed(), "files": [str(table.path) for table in tables]},
+    )
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        show(found, Console(highlight=False))
+    if report is not None:
+        write_page(found.to_dict(), report)
+        aside.print(f"Written: {report}", markup=False, soft_wrap=True)
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the picture and the numbers.")] = Path("calibayes-demo"),
     seeds: Annotated[int | None, typer.Option(help="How many times each scheme is trained.", show_default="3")] = None,
@@ -82,4 +166,18 @@ def demo(
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    show(settings, out, console=console, aside=aside, command=shlex.join(["calibayes", *sys.argv[1:]]))
+    show(settings, out, console=console, aside=aside, command=_typed())
+
+
+def _typed() -> str:
+    """The command as it was typed, for the record."""
+    return shlex.join(["calibayes", *sys.argv[1:]])
+
+
+def _check_place(path: Path) -> None:
+    """Raise unless a file can be written there: before the work is done, not after."""
+    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        what = (
+            "is a folder" if path.is_dir() else f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
+        )
+        raise InvalidArgumentError(f"Expected --report to name a file, but {str(path)!r} {what}")

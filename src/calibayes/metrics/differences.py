@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-import torch
+from torch import Tensor
 
 from calibayes.checks import positive_integer, share
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.evaluate import Settings
+from calibayes.metrics.intervals import Draws
 from calibayes.metrics.kernel import WIDTH
 from calibayes.metrics.measuring import draws, values
 
-__all__ = ["Difference", "differences"]
+__all__ = ["Difference", "Movement", "between", "differences", "movements"]
 
 
 class Difference(NamedTuple):
@@ -78,7 +80,7 @@ def differences(
         >>> found["nll"].clear, found["nll"].value > 2
         (True, True)
     """
-    tail = (1 - share("level", level)) / 2
+    share("level", level)
     positive_integer("replicates", replicates)
     settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     first, second = (as_predictions(probs, targets, weights, check=check) for probs in (probs_a, probs_b))
@@ -87,16 +89,32 @@ def differences(
             f"Expected `probs_a` and `probs_b` of one shape, for the same examples and classes, "
             f"but got {list(first.probs.shape)} and {list(second.probs.shape)}."
         )
-    told = []
-    for predictions in (first, second):
-        sample = settings.sample(predictions, resample=True)
-        told.append(draws(sample, values(sample), replicates, seed))
+    ours, theirs = (settings.sample(predictions, resample=True) for predictions in (first, second))
+    return between(*(movements(draws(each, values(each), replicates, seed)) for each in (ours, theirs)), level=level)
+
+
+class Movement(NamedTuple):
+    """What a bootstrap says about one metric: the estimate without bias, and how far chance moves it in each replicate."""
+
+    corrected: float
+    deviations: Tensor
+
+
+def movements(told: dict[str, Draws]) -> dict[str, Movement]:
+    """All that a comparison needs of the draws."""
+    return {name: Movement(each.corrected(), each.deviations()) for name, each in told.items()}
+
+
+def between(first: dict[str, Movement], second: dict[str, Movement], *, level: float) -> dict[str, Difference]:
+    """First minus second, from draws of the same examples."""
+    tail = (1 - share("level", level)) / 2
     found = {}
-    for name in (metric.name for metric in METRICS if metric.name in told[0]):
-        ours, theirs = told[0][name], told[1][name]
-        value = ours.corrected() - theirs.corrected()
-        apart = (ours.deviations() - theirs.deviations()).nan_to_num(nan=torch.inf).sort().values
-        last = replicates - 1
+    for name in (metric.name for metric in METRICS if metric.name in first):
+        ours, theirs = first[name], second[name]
+        value = ours.corrected - theirs.corrected
+        apart = (ours.deviations - theirs.deviations).sort().values  # NaN comes last, and from infinite losses only
+        last = len(apart) - 1
         low, high = value - float(apart[round((1 - tail) * last)]), value - float(apart[round(tail * last)])
-        found[name] = Difference(value, low, high) if len(first) > 1 else Difference(value, torch.nan, torch.nan)
+        known = last > 0 and math.isfinite(value) and math.isfinite(low) and math.isfinite(high)
+        found[name] = Difference(value, low, high) if known else Difference(value, math.nan, math.nan)
     return found

@@ -14,7 +14,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.arrays import Array, Predictions, as_predictions
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.cells import Cells, sorted_cells
-from calibayes.metrics.intervals import Interval, wilson
+from calibayes.metrics.intervals import Draws, Interval, wilson
 from calibayes.metrics.kernel import WIDTH
 from calibayes.metrics.measuring import Sample, draws, part_of, values
 from calibayes.metrics.proper import default_k
@@ -74,7 +74,9 @@ def evaluate(
     settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     sample = settings.sample(found, resample=intervals)
     measured = values(sample)
-    ends = intervals_of(sample, measured, level, replicates, seed) if intervals else {}
+    ends = {}
+    if intervals:
+        ends = intervals_of(sample, measured, draws(sample, measured, replicates, seed), level)
     names = check_names(class_names, found.classes)
     return scores_of(sample, measured, ends, level if intervals else None, names)
 
@@ -120,7 +122,8 @@ def confidence_interval(
     found = as_predictions(probs, targets, weights, check=check)
     settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed, parts=part)
     sample = settings.sample(found, resample=True)
-    return intervals_of(sample, values(sample, part), level, replicates, seed, part)[metric]
+    measured = values(sample, part)
+    return intervals_of(sample, measured, draws(sample, measured, replicates, seed, part), level)[metric]
 
 
 @dataclass(frozen=True)
@@ -168,17 +171,9 @@ class Settings:
         return Sample(tally, cells, order if exact else None, self.kernel_width, self.target_accuracy)
 
 
-def intervals_of(
-    sample: Sample,
-    found: dict[str, float],
-    level: float,
-    replicates: int,
-    seed: int,
-    parts: frozenset[str] = PARTS,
-) -> dict[str, Interval]:
+def intervals_of(sample: Sample, found: dict[str, float], told: dict[str, Draws], level: float) -> dict[str, Interval]:
     """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample."""
     share("level", level)
-    told = draws(sample, found, positive_integer("replicates", replicates), seed, parts)
     nothing = Interval(math.nan, math.nan)
     ends = {name: each.interval(level) if sample.tally.n > 1 else nothing for name, each in told.items()}
     for name in ("accuracy", "top_k"):

@@ -19,12 +19,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-__all__ = ["Draws", "Euclid", "Family", "Interval", "Length", "Norm", "Plain", "Squared", "wilson"]
+from calibayes.metrics.bins import ReliabilityBins
+from calibayes.randomness import derived_seed
+
+__all__ = ["Draws", "Euclid", "Family", "Interval", "LargestGap", "Length", "Norm", "Plain", "Squared", "wilson"]
 
 _HALVINGS = 12
 
@@ -108,13 +114,17 @@ class Norm:
         tail = (1 - level) / 2
         return Interval(self.family.truth(self._world(1 - tail)), self.family.truth(self._world(tail)))
 
+    @cached_property
+    def _likely(self) -> float:
+        return self._world(0.5)
+
     def corrected(self) -> float:
         """The true error of the world in which the observed one is the median."""
-        return self.family.truth(self._world(0.5))
+        return self.family.truth(self._likely)
 
     def deviations(self) -> Tensor:
         """Errors of that world around their median."""
-        errors = self.family.errors(self._world(0.5))
+        errors = self.family.errors(self._likely)
         return errors - errors.median()
 
     def _world(self, share: float) -> float:
@@ -198,6 +208,44 @@ class Euclid(_Worlds):
     def errors(self, s: float) -> Tensor:
         """The error of every replicate of world $s$."""
         return (s * s * self._square + 2 * s * self._mixed + self._own).clamp_min(0).sqrt()
+
+
+class LargestGap:
+    r"""The family of the largest gap of any bin, in which bins of few examples count as much as others.
+
+    Resampling a bin of one example always gives the same gap, as if it were known. So chance is drawn otherwise here: in
+    world $s$ the accuracy of a bin of $n_m$ examples is $a_m = \mathrm{conf}_m - s \, \mathrm{gap}_m$, and what is observed
+    of it is binomial.
+
+    Args:
+        bins: the observed bins.
+        replicates: how many times they are drawn.
+        seed: of the draws, the same for every world.
+    """
+
+    def __init__(self, bins: ReliabilityBins, replicates: int, seed: int) -> None:
+        filled = bins.weight > 0
+        self._sure, self._gap = bins.confidence[filled].numpy(), bins.gap[filled].numpy()
+        self._trials = bins.effective[filled].round().clamp_min(1).long().numpy()
+        self._replicates, self._seed = replicates, derived_seed(seed, "largest gap")
+        self._observed = float(np.abs(self._gap).max())
+
+    def errors(self, s: float) -> Tensor:
+        """The largest gap of every replicate of world $s$."""
+        generator = np.random.Generator(np.random.PCG64(self._seed))
+        right = generator.binomial(self._trials, self._accuracy(s), size=(self._replicates, len(self._gap)))
+        return torch.from_numpy(np.abs(right / self._trials - self._sure).max(-1))
+
+    def below(self, s: float) -> float:
+        """In which share of replicates the largest gap is at most the one observed."""
+        return float((self.errors(s) <= self._observed * (1 + 1e-9)).double().mean())
+
+    def truth(self, s: float) -> float:
+        """The largest true gap of world $s$; an accuracy cannot leave 0 … 1."""
+        return float(np.abs(self._accuracy(s) - self._sure).max())
+
+    def _accuracy(self, s: float) -> npt.NDArray[np.float64]:
+        return np.clip(self._sure - s * self._gap, 0.0, 1.0)
 
 
 def wilson(rate: float, trials: float, level: float) -> Interval:

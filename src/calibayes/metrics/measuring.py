@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calibayes.checks import positive_integer
 from calibayes.metrics.calibration import debiased, equal_mass_residuals, largest_gap, rms_gap
 from calibayes.metrics.cells import Cells, cell_places
-from calibayes.metrics.intervals import Draws, Euclid, Length, Norm, Plain, Squared
+from calibayes.metrics.intervals import Draws, Euclid, LargestGap, Length, Norm, Plain, Squared
 from calibayes.metrics.kernel import residual_features, unbiased, weighted_features
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth import SmoothWorlds, Spectrum
@@ -85,12 +86,12 @@ def draws(
         parts: as of `values`.
     """
     tally = sample.tally
-    counts = replicate_counts(tally.blocks, replicates, seed)
+    counts = replicate_counts(tally.blocks, positive_integer("replicates", replicates), seed)
     told: dict[str, Draws] = {}
     if "means" in parts:
         told |= _draws_of_means(tally, found, counts)
     if "bins" in parts:
-        told |= _draws_of_bins(tally, counts)
+        told |= _draws_of_bins(tally, counts, seed)
     if "classes" in parts:
         fewer = tally.class_blocks < tally.blocks
         told |= _draws_of_classes(
@@ -168,7 +169,7 @@ def _draws_of_means(tally: Tally, found: dict[str, float], counts: Tensor) -> di
     return {name: Plain(found[name], each, found[name]) for name, each in replicated.items()}
 
 
-def _draws_of_bins(tally: Tally, counts: Tensor) -> dict[str, Draws]:
+def _draws_of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
     table = tally.by_bin.view(2, tally.blocks, tally.bins)
     (weight, residual), (weights, residuals) = table.sum(1), counts @ table
     share, shares = weight / weight.sum(), weights / weights.sum(-1, keepdim=True)
@@ -179,7 +180,7 @@ def _draws_of_bins(tally: Tally, counts: Tensor) -> dict[str, Draws]:
     rms = Norm(Euclid(gap * share.sqrt(), each * shares.sqrt()))
     return {
         "ece": Norm(Length(gaps, replicated, _sum_of_sizes)),
-        "mce": Norm(Length(gap, each, lambda gaps: gaps.abs().amax(-1))),
+        "mce": Norm(LargestGap(tally.reliability, len(counts), seed)),
         "rms_calibration_error": rms,
         "ece_squared_debiased": Squared(rms),
     }

@@ -14,7 +14,7 @@ from calibayes.metrics.intervals import Interval
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ClassScores", "Scores", "as_json_numbers"]
+__all__ = ["ClassScores", "Scores", "as_json_numbers", "shown"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +126,8 @@ class Scores:
         rows = [("examples", f"{self.n:,}", "")]
         for name, value in self.values.items():
             ends = self.intervals.get(name)
-            shown = "" if ends is None else f"{_show(name, ends.low)} to {_show(name, ends.high)}"
-            rows.append((self.title(name), _show(name, value), shown))
+            span = "" if ends is None else f"{shown(name, ends.low)} to {shown(name, ends.high)}"
+            rows.append((self.title(name), shown(name, value), span))
         if self.level is not None:
             rows.insert(0, ("", "", f"{100 * self.level:g} % interval"))
         left, right = (max(len(row[index]) for row in rows) for index in (0, 1))
@@ -143,9 +143,14 @@ def as_json_numbers(value: Any) -> Any:
     return [as_json_numbers(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def _show(name: str, value: float) -> str:
+def shown(name: str, value: float) -> str:
+    """A value as people write it."""
     if math.isnan(value):
         return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if name == "kce_p_value" and value < 1e-4:
+        return "<0.0001"
     if "squared" in name and value != 0:
-        return f"{value:.2e}"
+        return f"{value:.1e}"
     return f"{value:+.4f}" if name == "overconfidence" else f"{value:.4f}"

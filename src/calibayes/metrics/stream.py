@@ -9,7 +9,7 @@ from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.bins import ReliabilityBins
 from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
 from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import Sample, values
+from calibayes.metrics.measuring import Sample, draws, values
 from calibayes.metrics.scores import Scores
 from calibayes.metrics.selective import RiskCoverage, curve
 from calibayes.metrics.tally import BLOCKS, Tally, fixed_edges
@@ -71,7 +71,9 @@ class Stream:
         """Every metric of what came so far; arguments as `evaluate`."""
         sample = self._sample()
         measured = values(sample)
-        ends = intervals_of(sample, measured, level, replicates, self._settings.seed) if intervals else {}
+        ends = {}
+        if intervals:
+            ends = intervals_of(sample, measured, draws(sample, measured, replicates, self._settings.seed), level)
         names = check_names(self._class_names, sample.tally.classes)
         return scores_of(sample, measured, ends, level if intervals else None, names)
 

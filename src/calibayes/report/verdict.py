@@ -1,0 +1,189 @@
+"""Whether a classifier's confidence can be trusted, in plain words."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from calibayes.metrics import Difference, Scores, ece, ece_squared_debiased
+from calibayes.metrics.arrays import Array, as_predictions
+from calibayes.posthoc import PosthocWarning, TemperatureScaling
+from calibayes.randomness import generator_for
+
+__all__ = ["Mended", "Verdict", "compared", "mended", "verdict"]
+
+Kind = Literal["over-confident", "under-confident", "mixed", "calibrated", "unclear"]
+
+_NEGLIGIBLE = 0.01  # a calibration error that nobody need care about
+_WIDE = 0.05  # an interval that leaves everything open
+_ROWS = 200_000  # enough for a temperature
+_COMPARED = ("nll", "brier", "ece", "accuracy")
+_TITLES = {"nll": "NLL", "brier": "Brier score", "ece": "ECE", "accuracy": "accuracy"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A judgement.
+
+    Attributes:
+        kind: in a word.
+        text: in a sentence or two.
+    """
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True)
+class Mended:
+    """What temperature scaling would do.
+
+    Attributes:
+        value: the temperature that fits all examples best.
+        ece_before: the ECE as it is.
+        ece_after: the ECE after scaling, each half of the examples by a temperature fitted on the other half.
+        share: how much of the calibration error it takes away, from 0 to 1; NaN where there is none to be seen.
+    """
+
+    value: float
+    ece_before: float
+    ece_after: float
+    share: float
+
+
+def mended(
+    probs: Array,
+    targets: Array,
+    *,
+    weights: Array | None = None,
+    logits: Array | None = None,
+    bins: int = 15,
+    seed: int = 0,
+) -> Mended | None:
+    """What temperature scaling would make of the predictions; None where the examples are too few to try.
+
+    Args:
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        targets: the true classes.
+        weights: how much each example counts.
+        logits: the logits behind ``probs``, if they are known: probabilities that were rounded to 0 have lost theirs.
+        bins: of the ECE.
+        seed: of the halves, and of the choice of examples where there are very many.
+    """
+    found = as_predictions(probs, targets, weights, check=False)
+    if len(found) < 20:
+        return None
+    order = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), seed, "halves"))[:_ROWS]
+    said = found.probs if logits is None else torch.as_tensor(logits)
+    scaled = logits is not None
+    said, labels, mass = said[order], found.targets[order], found.mass[order]
+    halves = torch.arange(len(order)) % 2 == 0
+    after = torch.empty_like(found.probs[order])
+    for half in (halves, ~halves):
+        scaling = _fitted(said[half], labels[half], mass[half], scaled)
+        after[~half] = scaling.transform(said[~half], logits=scaled).to(after)
+    before = found.probs[order]
+    square = ece_squared_debiased(before, labels, bins, weights=mass, check=False)
+    left = max(0.0, ece_squared_debiased(after, labels, bins, weights=mass, check=False))
+    return Mended(
+        value=_fitted(said, labels, mass, scaled).temperature,
+        ece_before=ece(before, labels, bins, weights=mass, check=False),
+        ece_after=ece(after, labels, bins, weights=mass, check=False),
+        share=1 - math.sqrt(left / square) if square > 0 else math.nan,
+    )
+
+
+def verdict(scores: Scores, mending: Mended | None) -> Verdict:
+    """The judgement of scores with intervals.
+
+    Over- or under-confident: the interval of mean confidence minus accuracy leaves zero out. Mixed: it does not, but that
+    of the ECE does. Calibrated: the ECE is known to be small. Unclear: it may be small or large.
+
+    Args:
+        scores: of `evaluate`, with intervals.
+        mending: what temperature scaling would do.
+    """
+    says, right = _percent(scores.confidence), _percent(scores.accuracy)
+    gap, error = scores.intervals["overconfidence"], scores.intervals["ece"]
+    at_most = f"{100 * error.high:.2g} %"
+    if error.high <= _NEGLIGIBLE:
+        return Verdict(
+            "calibrated", f"Calibrated: it says {says} and is right {right}; its calibration error (ECE) is at most {at_most}."
+        )
+    if gap.low > 0 or gap.high < 0:
+        kind: Kind = "over-confident" if gap.low > 0 else "under-confident"
+        return Verdict(kind, f"{kind.capitalize()}: it says {says}, it is right {right}{_remedy(mending)}.")
+    if error.low > 0:
+        return Verdict(
+            "mixed",
+            f"Mixed: on average it says {says} and is right {right}, but it is too sure in some places and not sure enough "
+            f"in others (ECE {_percent(error.low)} to {_percent(error.high)}){_remedy(mending)}.",
+        )
+    if error.high > _WIDE or math.isnan(error.high):
+        return Verdict(
+            "unclear",
+            f"Too few examples to tell: it says {says} and is right {right}, and its calibration error (ECE) may be anything "
+            + ("." if math.isnan(error.high) else f"up to {at_most}."),
+        )
+    return Verdict(
+        "calibrated",
+        f"No sign of miscalibration: it says {says} and is right {right}; its calibration error (ECE) is at most {at_most}.",
+    )
+
+
+def compared(first: str, second: str, found: dict[str, Difference]) -> str:
+    """A sentence on two classifiers: in which scores one is clearly better, and in which there is no telling."""
+    better: list[str] = []
+    worse: list[str] = []
+    open_: list[str] = []
+    for name in _COMPARED:
+        value, low, high = found[name]
+        if not found[name].clear:
+            open_.append(_TITLES[name])
+            continue
+        by = f"{_TITLES[name]} (by {abs(value):.2g}, {min(abs(low), abs(high)):.2g} to {max(abs(low), abs(high)):.2g})"
+        (better if (value > 0) == (name == "accuracy") else worse).append(by)
+    parts = []
+    if better:
+        parts.append(f"{first} is better than {second} in {_listed(better)}")
+    if worse:
+        parts.append(
+            f"{second} is better in {_listed(worse)}" if better else f"{second} is better than {first} in {_listed(worse)}"
+        )
+    if open_ and not parts:
+        return f"No clear difference between {first} and {second} in {_listed(open_)}."
+    if open_:
+        parts.append(f"no clear difference in {_listed(open_)}")
+    return "; ".join(parts) + "."
+
+
+def _remedy(mending: Mended | None) -> str:
+    if mending is None or math.isnan(mending.share):
+        return ""
+    named = f"a temperature of {mending.value:.2g}"
+    if mending.share >= 0.6:
+        return f"; {named} would mend most of it"
+    if mending.share >= 0.2:
+        return f"; {named} would mend part of it"
+    return "; a temperature would not mend it"
+
+
+def _fitted(said: Tensor, labels: Tensor, mass: Tensor, logits: bool) -> TemperatureScaling:
+    with warnings.catch_warnings():
+        # A temperature at its bound is still the best there is, and shown as it is.
+        warnings.simplefilter("ignore", PosthocWarning)
+        return TemperatureScaling().fit(said, labels, weights=mass, logits=logits)
+
+
+def _percent(value: float) -> str:
+    shown = f"{100 * value:.0f}"
+    return f"{100 * value:.1f} %" if shown in ("0", "100") else f"{shown} %"
+
+
+def _listed(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
