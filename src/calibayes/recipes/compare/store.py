@@ -67,11 +67,15 @@ class Store:
     def read(self, label: str, identity: Mapping[str, Any]) -> Any | None:
         """The result with this identity, ``None`` if there is none yet, `DamagedError` if its file is torn or altered."""
         path = self.path(label, identity)
-        if not path.exists():
+        version = _version(path)
+        if version is None:
             return None
         try:
             tree = read_tree(path, _KIND)
         except TreeFileError as error:
+            if _version(path) != version:
+                # The reader opens the file by its name more than once, and in between another process has replaced it.
+                return self.read(label, identity)
             raise DamagedError(f"{path.name} is damaged: {error}") from error
         if not isinstance(tree, dict) or tree.get("identity") != _canonical(identity):
             raise DamagedError(f"{path.name} is damaged: it holds another result than its name says")
@@ -85,6 +89,15 @@ class Store:
             raise unwritable(self.folder, error) from error
         except SafetensorError as error:  # what the file's own writer makes of a full disk
             raise unwritable(self.folder, OSError(str(error))) from error
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is replaced; ``None`` where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _canonical(identity: Mapping[str, Any]) -> str:
