@@ -158,9 +158,9 @@ def legend_of(legend: Any) -> list[str]:
 
 
 def test_the_legend_names_what_is_there() -> None:
-    assert legend_of(drawn(display()).ax_.get_legend()) == ["accuracy", "too sure", "not sure enough", "calibrated"]
+    assert legend_of(drawn(display()).ax_.get_legend()) == ["accuracy", "too sure", "not sure enough", "calibrated", "chance (95 %)"]
     wrong = ReliabilityDisplay.from_predictions(PROBS, 1 - TARGETS.clamp(max=0))
-    assert legend_of(drawn(wrong).ax_.get_legend()) == ["accuracy", "too sure", "calibrated"]
+    assert legend_of(drawn(wrong).ax_.get_legend()) == ["accuracy", "too sure", "calibrated", "chance (95 %)"]
     assert display().plot(Figure().add_subplot(), legend=False).ax_.get_legend() is None
 
 
@@ -199,7 +199,7 @@ def test_a_grid_shares_its_axes_and_labels_the_outer_ones() -> None:
     assert len({one.histogram_ax_.get_ylim() for one in displays}) == 1, "shares are compared on one scale"
     assert [one.ax_.get_ylabel() for one in displays] == ["accuracy", "", "accuracy"]
     assert [one.histogram_ax_.get_xlabel() for one in displays] == ["", "confidence", "confidence"]
-    assert [legend_of(legend) for legend in figure.legends] == [["accuracy", "too sure", "not sure enough", "calibrated"]]
+    assert [legend_of(legend) for legend in figure.legends] == [["accuracy", "too sure", "not sure enough", "calibrated", "chance (95 %)"]]
     assert all(one.ax_.get_legend() is None for one in displays)
 
 

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from calibayes.displays.confidence_histogram import ConfidenceHistogramDisplay
 from calibayes.displays.grid import reliability_grid
+from calibayes.displays.history import HistoryDisplay
 from calibayes.displays.reliability import ReliabilityDisplay
+from calibayes.displays.risk_coverage import RiskCoverageDisplay
+from calibayes.displays.sweep import SweepDisplay, SweepPoint
 
-__all__ = ["ReliabilityDisplay", "reliability_grid"]
+__all__ = [
+    "ConfidenceHistogramDisplay",
+    "HistoryDisplay",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "SweepDisplay",
+    "SweepPoint",
+    "reliability_grid",
+]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from calibayes.displays.reliability import STRIP, ReliabilityDisplay, highest_share, legend_entries
+from calibayes.displays.reliability import LINE, STRIP, ReliabilityDisplay, highest_share, legend_entries
 from calibayes.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["reliability_grid"]
 
+_SIDE = 3.0  # of a diagram, in inches
 
-def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2) -> Figure:
+
+def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2, bands: bool = True) -> Figure:
     """Several reliability diagrams in one picture, on the same axes, so that they can be compared.
 
     The figure is not registered with `matplotlib.pyplot`: show it as the value of a notebook's cell, or save it with
@@ -24,6 +26,7 @@ def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2
     Args:
         displays: the diagrams, row by row.
         columns: how many stand side by side.
+        bands: draw the band in which the bars would end if the confidence were right.
 
     Example:
         >>> import torch
@@ -39,10 +42,10 @@ def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2
         raise InvalidArgumentError(f"Expected `columns` to be a positive integer, but got {columns!r}.")
     columns = min(columns, len(displays))
     rows = math.ceil(len(displays) / columns)
-    figure, places = _layout(rows, columns)
+    figure, places = _layout(rows, columns, max(len(display.score_lines(_SIDE)) for display in displays))
     highest = highest_share(displays)
     for index, (display, place) in enumerate(zip(displays, places, strict=False)):
-        display._draw(figure.add_axes(place), highest)
+        display._draw(figure.add_axes(place), highest, bands=bands)
         panels = (display.ax_, display.histogram_ax_)
         if index % columns:
             for panel in panels:
@@ -52,17 +55,17 @@ def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2
             display.histogram_ax_.set_xlabel("")
             display.histogram_ax_.tick_params(labelbottom=False)
     figure.align_ylabels()
-    handles, labels = legend_entries(displays)
+    handles, labels = legend_entries(displays, bands=bands)
     figure.legend(handles, labels, loc="lower center", ncols=len(labels), fontsize="small", frameon=False)
     return figure
 
 
-def _layout(rows: int, columns: int) -> tuple[Figure, list[tuple[float, float, float, float]]]:
+def _layout(rows: int, columns: int, lines: int) -> tuple[Figure, list[tuple[float, float, float, float]]]:
     """A figure and the place of each diagram in it, row by row; sizes are fixed in inches, so that text always fits."""
     from matplotlib.figure import Figure
 
-    side, gap = 3.0, 0.4
-    left, right, top, bottom = 0.72, 0.15, 0.5, 0.95  # bottom: labels and legend
+    side, gap = _SIDE, 0.4
+    left, right, top, bottom = 0.72, 0.15, 0.33 + lines * LINE * 8 / 72, 0.95  # top: name and scores; bottom: legend
     strip = STRIP * side
     width = left + columns * side + (columns - 1) * gap + right
     height = rows * (top + side + strip) + (rows - 1) * gap + bottom

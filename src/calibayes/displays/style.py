@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -9,18 +12,26 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLUE",
+    "GREEN",
     "GREY",
     "INK",
     "LINES",
+    "ORANGE",
     "PALE_VERMILLION",
+    "PURPLE",
     "SKY",
     "VERMILLION",
     "Line",
+    "add_legend",
+    "add_title",
     "axes_or_new",
-    "open_frame",
+    "finish",
+    "height_in_inches",
+    "is_small",
     "percent_axis",
     "side_in_inches",
-    "text_size",
+    "spread",
+    "stack_below",
     "width_in_inches",
 ]
 
@@ -39,6 +50,12 @@ class Line(NamedTuple):
     color: str
     linestyle: Any
     marker: str
+
+    def on(self, ax: Axes, *, markers: bool = False) -> dict[str, Any]:
+        """The arguments of `Axes.plot`, thinner where there is little room; with a marker at every point if asked for."""
+        small = is_small(ax)
+        look: dict[str, Any] = {"color": self.color, "linestyle": self.linestyle, "linewidth": 1.0 if small else 1.5}
+        return look | {"marker": self.marker, "markersize": 2.5 if small else 4.0} if markers else look
 
 
 LINES = (
@@ -61,17 +78,14 @@ def axes_or_new(ax: Axes | None, width: float, height: float) -> Axes:
     return plt.figure(figsize=(width, height), layout="constrained").add_subplot()
 
 
-def open_frame(ax: Axes) -> None:
-    """Leave out the frame's upper and right side, which carry nothing."""
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-
-
 def percent_axis(axis: Any) -> None:
     """Write the shares along an axis as percentages, with as many digits as its ticks need."""
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-    axis.set_major_formatter(PercentFormatter(1))
+    # The number of digits follows from the axis; below zero, where a mirrored histogram hangs, shares are shares too.
+    percent = PercentFormatter(1)
+    percent.set_axis(axis)
+    axis.set_major_formatter(FuncFormatter(lambda share, place: percent(abs(share), place)))
 
 
 def side_in_inches(ax: Axes) -> float:
@@ -84,6 +98,86 @@ def width_in_inches(ax: Axes) -> float:
     return float(ax.bbox.width / ax.figure.dpi)
 
 
-def text_size(ax: Axes) -> str:
-    """The size of text inside the axes: smaller where there is little room."""
-    return "small" if width_in_inches(ax) >= _LARGE else "x-small"
+def height_in_inches(ax: Axes) -> float:
+    """The height of the axes."""
+    return float(ax.bbox.height / ax.figure.dpi)
+
+
+def is_small(ax: Axes) -> bool:
+    """Whether text of the usual size would take up too much of the axes."""
+    return width_in_inches(ax) < _LARGE
+
+
+def finish(*axes: Axes) -> None:
+    """What is done last in every panel: an open frame, and smaller text where there is little room."""
+    for ax in axes:
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        if is_small(ax):
+            ax.tick_params(labelsize="x-small")
+            ax.xaxis.label.set_fontsize("small")
+            ax.yaxis.label.set_fontsize("small")
+
+
+def add_title(ax: Axes, title: str | None, *, pad: float | None = None) -> None:
+    """A title above the left end of the axes; one that is too long for a line is broken."""
+    if title:
+        ax.set_title(title, loc="left", fontweight="bold", fontsize="small" if is_small(ax) else "large", pad=pad, wrap=True)
+
+
+def add_legend(
+    ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, loc: str = "best", above: bool = False, title: str = ""
+) -> None:
+    """A legend that hides little: without a frame, of small text, and if asked for above the axes in rows."""
+    size, em = ("xx-small", 5.8) if is_small(ax) else ("small", 8.3)
+    look: dict[str, Any] = {"loc": loc, "fontsize": size, "title_fontsize": size, "handlelength": 1.8, "alignment": "left"}
+    if above:
+        # A column holds the longest label, the handle and the space between; letters are about half as wide as high.
+        column = em * (0.6 * max(map(len, labels)) + 3.8) / 72
+        rows = math.ceil(len(labels) / max(1, int(width_in_inches(ax) / column)))
+        look |= {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.1, "columnspacing": 1.2}
+        look["ncols"] = math.ceil(len(labels) / rows)
+    ax.legend(handles, labels, title=title or None, framealpha=0.8, edgecolor="none", **look)
+
+
+def stack_below(ax: Axes, heights: Sequence[float]) -> list[Axes]:
+    """Give the place of ``ax`` to a column of axes of those relative heights that share its horizontal axis.
+
+    ``ax`` becomes the first of them, and the others are returned. Only the last one labels the ticks.
+    """
+    if len(heights) == 1:
+        return []
+    figure, spec = ax.figure, ax.get_subplotspec()
+    if spec is not None:
+        space = 0.4 if figure.get_layout_engine() is None else None  # a layout engine finds out by itself
+        grid = spec.subgridspec(len(heights), 1, height_ratios=heights, hspace=space)
+        ax.set_subplotspec(grid[0])
+        lower = [figure.add_subplot(cell, sharex=ax) for cell in list(grid)[1:]]  # type: ignore[call-overload]
+    else:
+        box, gap = ax.get_position(), 0.08
+        unit = box.height * (1 - gap * (len(heights) - 1)) / sum(heights)
+        tops = [box.y1 - unit * sum(heights[:i]) - gap * box.height * i for i in range(len(heights))]
+        places = [(box.x0, top - unit * height, box.width, unit * height) for top, height in zip(tops, heights, strict=True)]
+        ax.set_position(places[0])
+        lower = [figure.add_axes(place, sharex=ax) for place in places[1:]]
+    for upper in [ax, *lower[:-1]]:
+        upper.tick_params(labelbottom=False)
+    figure.align_ylabels([ax, *lower])
+    return lower
+
+
+def spread(places: Sequence[float], apart: float) -> list[float]:
+    """Ascending places moved as little as possible, in least squares, to be at least so far apart.
+
+    Example:
+        >>> spread([0.0, 1.0, 9.0], apart=3.0)
+        [-1.0, 2.0, 9.0]
+    """
+    # Less the distance to keep, they only have to stay in order: those that are not share the mean of their group.
+    groups: list[list[float]] = []
+    for index, place in enumerate(places):
+        groups.append([place - index * apart])
+        while len(groups) > 1 and fmean(groups[-2]) > fmean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    kept = [fmean(group) for group in groups for _ in group]
+    return [place + index * apart for index, place in enumerate(kept)]

@@ -54,22 +54,14 @@ class History:
         return frame.astype({"epoch": int}).set_index("epoch") if len(frame) else frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the terms of the loss, and the validation NLL where there is one, over epochs."""
-        if ax is None:
-            import matplotlib.pyplot as plt
+        """Draw the terms of the loss, and what validation found, over epochs; see `calibayes.displays.HistoryDisplay`.
 
-            ax = plt.subplots(figsize=(6, 4), layout="constrained")[1]
-        epochs = [row["epoch"] for row in self.epochs]
-        curves = {"total": "total", "cross_entropy": "cross-entropy", "calibration": "AECE", "val_nll": "validation NLL"}
-        styles = {"total": ("#000000", "-"), "cross_entropy": ("#0072B2", "--"), "calibration": ("#D55E00", ":")}
-        for name, label in curves.items():
-            if self.epochs and name in self.epochs[0]:
-                colour, line = styles.get(name, ("#009E73", "-."))
-                ax.plot(epochs, [row[name] for row in self.epochs], line, color=colour, label=label)
-        ax.set(xlabel="epoch", ylabel="per example")
-        ax.locator_params(axis="x", integer=True)
-        ax.legend(frameon=False)
-        return ax
+        Returns:
+            The axes of the loss; those of the other panels stand below them.
+        """
+        from calibayes.displays.history import HistoryDisplay
+
+        return HistoryDisplay.from_history(self).plot(ax).ax_
 
     def state(self) -> dict[str, Any]:
         """Everything, as numbers, lists and one tensor."""
