@@ -11,7 +11,7 @@ import numpy as np
 from calibayes.data.predictions.classes import match
 from calibayes.data.predictions.source import Ints
 from calibayes.data.predictions.table import PredictionTable
-from calibayes.data.predictions.wording import counted, listed, problem, shown
+from calibayes.data.predictions.wording import counted, listed, problem, shown, shown_path
 
 __all__ = ["align"]
 
@@ -45,7 +45,7 @@ def align(tables: Sequence[PredictionTable]) -> list[PredictionTable]:
     for table in weighted[1:]:
         differ = table.weights != weighted[0].weights
         if np.any(differ):
-            what = f"the weight is not the same as in {shown(weighted[0].path)}. The examples must have the same weights."
+            what = f"the weight is not the same as in {shown_path(weighted[0].path)}. The examples must have the same weights."
             raise problem(table.path, what, where=_row(first, int(np.argmax(differ))))
     shared = weighted[0].weights if weighted else None
     names = _names(aligned)
@@ -61,7 +61,7 @@ def _classes(first: PredictionTable, table: PredictionTable) -> PredictionTable:
         places = np.arange(first.classes)
     if table.classes != first.classes or (places < 0).any() or len(set(places.tolist())) < first.classes:
         own = [name for name, place in zip(table.class_names, places, strict=True) if place < 0]
-        what = f"the classes are not those of {shown(first.path)}: {listed(own or table.class_names)} "
+        what = f"the classes are not those of {shown_path(first.path)}: {listed(own or table.class_names)} "
         what += (
             f"{'is' if len(own) == 1 else 'are'} not among {listed(first.class_names)}. "
             if own
@@ -82,17 +82,19 @@ def _rows(first: PredictionTable, table: PredictionTable) -> PredictionTable:
     """``table`` with its examples in the order of ``first``."""
     if (first.ids is None) != (table.ids is None):
         with_ids, without = (first, table) if table.ids is None else (table, first)
-        raise problem(without.path, f"no ids were read, but {shown(with_ids.path)} has them. Name the id column of both: --id.")
+        raise problem(
+            without.path, f"no ids were read, but {shown_path(with_ids.path)} has them. Name the id column of both: --id."
+        )
     if first.ids is not None and table.ids is not None:
         table = _take(table, _join(first, table))
     elif first.n != table.n:
-        what = f"there are {counted(table.n, 'example')}, but {first.n:,} in {shown(first.path)}. "
+        what = f"there are {counted(table.n, 'example')}, but {first.n:,} in {shown_path(first.path)}. "
         raise problem(table.path, what + "Compare predictions for the same examples, or join them by a column: --id.")
     differ = first.targets != table.targets
     if differ.any():
         row = int(np.argmax(differ))
         here, there = (shown(first.class_names[one.targets[row]]) for one in (table, first))
-        what = f"the label is {here}, but {there} in {shown(first.path)}. "
+        what = f"the label is {here}, but {there} in {shown_path(first.path)}. "
         what += "Compare predictions for the same examples in the same order" + ("." if first.ids else ", or join them: --id.")
         raise problem(table.path, what, where=_row(first, row))
     return table
@@ -105,12 +107,12 @@ def _join(first: PredictionTable, table: PredictionTable) -> Ints:
     order = np.array([places.get(name, -1) for name in ids], dtype=np.int64)
     if (order < 0).any():
         row = int(np.argmax(order < 0))
-        what = f"the id {shown(ids[row])} of {shown(first.path)} (row {row + 1}) is not there. "
+        what = f"the id {shown(ids[row])} of {shown_path(first.path)} (row {row + 1}) is not there. "
         raise problem(table.path, what + "Compare predictions for the same examples.")
     if len(others) > len(ids):
         known = set(ids)
         row, name = next((row, name) for row, name in enumerate(others) if name not in known)
-        what = f"the id {shown(name)} is not in {shown(first.path)}. Compare predictions for the same examples."
+        what = f"the id {shown(name)} is not in {shown_path(first.path)}. Compare predictions for the same examples."
         raise problem(table.path, what, where=f"row {row + 1}")
     return order
 

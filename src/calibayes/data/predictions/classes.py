@@ -61,11 +61,10 @@ def _many_classes(raw: Raw, positive: str | None) -> tuple[tuple[str, ...], Ints
 
 
 def _places(values: Sequence[str], names: Sequence[str]) -> Ints | None:
-    """Labels 0 … K-1 as places among names that are not numbers themselves; None if they are not that."""
-    if all(is_integer(name) for name in names):
+    """Whole numbers as places 0 … K-1 among names that are not numbers themselves; None if they are not that."""
+    if all(map(is_integer, names)) or not all(map(is_integer, values)):
         return None
-    index = match(values, [str(place) for place in range(len(names))])
-    return index if (index >= 0).all() else None
+    return match(values, [str(place) for place in range(len(names))])
 
 
 def _unknown(raw: Raw, names: Sequence[str], index: Ints) -> Exception:

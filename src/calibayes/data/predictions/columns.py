@@ -21,9 +21,13 @@ LABEL_NAMES = (
     *("ground_truth", "gold", "gold_label", "actual", "outcome"),
 )
 _ONE_COLUMN = re.compile(r"(?:y_|pred_|predicted_)?(?:p|probs?|probas?|probability|scores?|confidence|conf|logits?)(?:_hat)?")
-_NOT_SCORES = {
-    *("", "index", "idx", "id", "row", "row_id", "sample", "example", "fold", "split", "seed", "weight", "weights"),
+_DECISIONS = {
     *("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred", "y_hat"),
+    *("decision", "pred_label", "pred_class"),
+}
+_NOT_SCORES = {
+    *_DECISIONS,
+    *("", "index", "idx", "id", "row", "row_id", "sample", "example", "fold", "split", "seed", "weight", "weights"),
     *("confidence", "conf", "correct", "loss", "entropy"),
 }
 _SUM_TOLERANCE = 1e-3
@@ -164,6 +168,8 @@ def _one_column(source: Source, free: Sequence[str], rest: Sequence[str], logits
     if logits is not None and len(found) > 1:
         found = [name for name in found if ("logit" in name.lower()) == logits] or found
     if len(found) == 1:
+        if not logits and "logit" not in found[0].lower():
+            _check_not_confidence(source, found[0])
         return found[0]
     if found:
         what = (
@@ -174,4 +180,14 @@ def _one_column(source: Source, free: Sequence[str], rest: Sequence[str], logits
     if len(rest) >= 2 and not logits:
         what += f"Those with numbers, {listed(rest)}, do not sum to 1. "
     what += "Name them, like --columns 'p_*', or rename them to p_<class>; add --logits if they hold logits."
+    raise problem(source.path, what)
+
+
+def _check_not_confidence(source: Source, column: str) -> None:
+    """Raise if a column beside decisions may be how sure they are, which for two classes is never below one half."""
+    decision = next((name for name in source.names if name.strip().lower() in _DECISIONS), None)
+    if decision is None or not (source.head([column]) >= 0.5).all():
+        return
+    what = f"{shown(column)} may be the probability of the second label or that of the decision in {shown(decision)}. "
+    what += f"If it is the former, pass --columns {shown(column)}; if not, write the probability of a class as p_<class>."
     raise problem(source.path, what)

@@ -47,6 +47,7 @@ class CsvFile:
             self._layout = find_layout(path, delimiter)
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise self._torn(error) from None
+        self._places = {name: place for place, name in enumerate(self.names)}
 
     @property
     def path(self) -> Path:
@@ -64,7 +65,7 @@ class CsvFile:
 
     def cell(self, row: int, column: str) -> str:
         """The text of a cell."""
-        return self._record(row)[1][self.names.index(column)]
+        return self._record(row)[1][self._places[column]]
 
     def numeric(self) -> frozenset[str]:
         """The columns that hold numbers in at least half of the first rows, so that one bad cell is found and named."""
@@ -76,14 +77,14 @@ class CsvFile:
 
     def head(self, columns: Sequence[str]) -> Floats:
         """The first rows of some columns, NaN where a cell is not a number."""
-        places = [self.names.index(column) for column in columns]
+        places = [self._places[column] for column in columns]
         rows = [cells for cells in self._layout.sample if len(cells) == len(self.names)]
         values = [[float(cells[j]) if is_number(cells[j]) else np.nan for j in places] for cells in rows]
         return np.array(values, dtype=np.float64).reshape(len(rows), len(places))
 
     def head_labels(self, column: str) -> tuple[str, ...]:
         """The distinct texts in the first rows of a column."""
-        place = self.names.index(column)
+        place = self._places[column]
         return tuple(dict.fromkeys(cells[place] for cells in self._layout.sample if len(cells) == len(self.names)))
 
     def read(self, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
@@ -91,18 +92,19 @@ class CsvFile:
         from pyarrow import ArrowException  # type: ignore[import-untyped]
 
         try:
-            with _QuoteCounter(open_bytes(self._path)) as stream:
-                stream.skip(self._layout.offset)
-                contents = self._fast(stream, texts, numbers)
-                odd = stream.quotes % 2 == 1
-            # Quotation marks come in pairs, but also alone inside a cell (5" of rain): then it takes a closer look.
-            line = unclosed_quote(self._path, self._layout) if odd else None
-            if line is not None:
-                raise problem(self._path, "a quotation mark is opened and never closed. Close it.", where=f"line {line}")
+            try:
+                with _QuoteCounter(open_bytes(self._path)) as stream:
+                    stream.skip(self._layout.offset)
+                    contents = self._fast(stream, texts, numbers)
+                    # Quotation marks come in pairs, but also alone inside a cell (5" of rain): that takes a closer look.
+                    suspect = stream.quotes % 2 == 1
+            except ArrowException:
+                contents, suspect = self._slow(texts, numbers), True
+            line = unclosed_quote(self._path, self._layout) if suspect else None
         except (EOFError, BadGzipFile, zlib.error) as error:
             raise self._torn(error) from None
-        except ArrowException:
-            contents = self._slow(texts, numbers)
+        if line is not None:
+            raise problem(self._path, "a quotation mark is opened and never closed. Close it.", where=f"line {line}")
         return contents
 
     def _fast(self, stream: io.BufferedIOBase, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
@@ -110,7 +112,7 @@ class CsvFile:
         from pyarrow import csv
 
         # Columns go by their place: names may be odd, and unused ones may repeat.
-        place = {name: str(self.names.index(name)) for name in (*texts, *numbers)}
+        place = {name: str(self._places[name]) for name in (*texts, *numbers)}
         types = {place[name]: pa.string() for name in texts} | {place[name]: pa.float64() for name in numbers}
         longest = max(sum(map(len, cells)) for cells in self._layout.sample)
         table = csv.read_csv(
@@ -131,9 +133,9 @@ class CsvFile:
 
     def _slow(self, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
         """The same as `_fast`, or the error that says where the trouble is."""
-        names, width = self.names, len(self.names)
-        text_places = [(name, names.index(name)) for name in texts]
-        number_places = [(name, names.index(name)) for name in numbers]
+        width = len(self.names)
+        text_places = [(name, self._places[name]) for name in texts]
+        number_places = [(name, self._places[name]) for name in numbers]
         codes: dict[str, array[int]] = {name: array("q") for name in texts}
         values: dict[str, dict[str, int]] = {name: {} for name in texts}
         flat = array("d")

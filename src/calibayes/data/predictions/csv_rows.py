@@ -17,6 +17,7 @@ from calibayes.data.predictions.wording import listed, problem, shown
 __all__ = ["Layout", "find_layout", "is_number", "is_utf8", "open_bytes", "open_lines", "records", "unclosed_quote"]
 
 _DELIMITERS = (",", ";", "\t")
+_LONGEST_CELL = 1 << 30
 _SAMPLE_LINES, _SAMPLE_CHARACTERS = 1000, 1_000_000
 _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*", re.ASCII | re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*", re.ASCII)
@@ -78,17 +79,19 @@ def records(path: Path, lines: Iterable[str], delimiter: str, before: int = 0) -
         before: how many lines were left out.
     """
     reader = csv.reader(lines, delimiter=delimiter)
-    while True:
-        line = before + reader.line_num + 1
-        try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            what = f"the row cannot be read ({error}). Is a quotation mark opened there and not closed?"
-            raise problem(path, what, where=f"line {line}") from None
-        if cells is None:
-            return
-        if cells:
-            yield line, cells
+    # The limit of the csv module is for all its readers; a long text beside the probabilities may well exceed it.
+    limit = csv.field_size_limit(_LONGEST_CELL)
+    line = before + 1
+    try:
+        for cells in reader:
+            if cells:
+                yield line, cells
+            line = before + reader.line_num + 1
+    except csv.Error as error:
+        what = f"the row cannot be read ({error}). Is a quotation mark opened there and not closed?"
+        raise problem(path, what, where=f"line {line}") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def unclosed_quote(path: Path, layout: Layout) -> int | None:
@@ -135,17 +138,20 @@ def find_layout(path: Path, delimiter: str | None) -> Layout:
         )
         raise problem(path, what, where=f"line {rows[0][0]}")
     _check_names(path, header, rows[0][0])
-    # The header ends where the first data row begins, blank lines apart.
-    reader = csv.reader(head, delimiter=mark)
-    while not next(reader):
-        pass
-    consumed = reader.line_num
+    consumed = _header_lines(head, mark)
     size += sum(len(line.encode(errors="surrogateescape")) for line in head[:consumed])
     sample = tuple(cells for _, cells in rows[1:])
     if not sample:
         what = f"there is a header ({listed(header)}), but no row below it. Write one line for each example."
         raise problem(path, what)
     return Layout(mark, tuple(header), size, skipped + consumed, sample)
+
+
+def _header_lines(head: list[str], delimiter: str) -> int:
+    """How many lines end with the header: blank ones above it count, and a quoted name may span several."""
+    reader = csv.reader(head, delimiter=delimiter)
+    next(filter(None, reader))
+    return reader.line_num
 
 
 def _head(path: Path) -> tuple[list[str], bool]:

@@ -32,7 +32,8 @@ class Arrays:
         self._path = path
         self._read: dict[str, npt.NDArray[Any]] = {}
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            # NumPy leaves a file that it opened itself open when it is damaged.
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                 self._names = tuple(archive.files)
         except _DAMAGE as error:
             raise self._torn(error) from None
@@ -71,7 +72,7 @@ class Arrays:
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         if name not in self._read:
             try:
-                with np.load(self._path, allow_pickle=False) as archive:
+                with self._path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
                     value = archive[name]
             except _DAMAGE as error:
                 if "allow_pickle" in str(error):

@@ -56,7 +56,7 @@ class ParquetFile:
 
     def cell(self, row: int, column: str) -> str:
         """The value as a text."""
-        return as_text(self._column(column)[row].as_py())
+        return as_text(self._read([column]).column(column)[row].as_py())
 
     def numeric(self) -> frozenset[str]:
         """The columns of a numeric type."""
@@ -64,59 +64,67 @@ class ParquetFile:
 
     def head(self, columns: Sequence[str]) -> Floats:
         """The first rows of some columns of numbers, NaN where there is none."""
-        return np.stack([_floats(self._column(column).slice(0, _HEAD)) for column in columns], axis=1)
+        first = self._first(columns)
+        return np.stack([_floats(first.column(column)) for column in columns], axis=1)
 
     def head_labels(self, column: str) -> tuple[str, ...]:
         """The distinct values in the first rows of a column, as texts."""
-        return tuple(dict.fromkeys(as_text(value) for value in self._column(column).slice(0, _HEAD).to_pylist()))
+        return tuple(dict.fromkeys(as_text(value) for value in self._first([column]).column(column).to_pylist()))
 
     def read(self, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
         """Some columns whole."""
-        values = np.empty((self._rows, len(numbers)))
-        for j, name in enumerate(numbers):
+        for name in numbers:
             if not self._is_number(name):
                 what = f"the column holds {shown(self._schema.field(name).type)}, not numbers. Store it as numbers, like 0.25."
                 raise problem(self._path, what, where=f"column {shown(name)}")
-            column = self._column(name)
-            if column.null_count:
-                raise self._missing(column, name)
-            values[:, j] = _floats(column)
-        return Contents({name: self._text(name) for name in texts}, values)
+        table = self._read([*texts, *numbers])
+        missing_in = next((name for name in (*texts, *numbers) if table.column(name).null_count), None)
+        if missing_in is not None:
+            row = int(np.argmax(table.column(missing_in).is_null().to_numpy()))
+            raise problem(self._path, missing(""), where=self.where(row, missing_in))
+        values = np.empty((self._rows, len(numbers)))
+        for j, name in enumerate(numbers):
+            values[:, j] = _floats(table.column(name))
+        return Contents({name: self._text(table.column(name), name) for name in texts}, values)
 
-    def _text(self, name: str) -> TextColumn:
-        import pyarrow as pa
+    def _text(self, column: Any, name: str) -> TextColumn:
+        from pyarrow import types
 
-        column = self._column(name)
-        if column.null_count:
-            raise self._missing(column, name)
-        if pa.types.is_nested(column.type):
+        if types.is_nested(column.type):
             what = f"the column holds {shown(column.type)}. Store one value in each row."
             raise problem(self._path, what, where=f"column {shown(name)}")
+        if types.is_dictionary(column.type):
+            # Categories may be there without an example.
+            column = column.cast(column.type.value_type)
         coded = column.dictionary_encode().combine_chunks()
-        values = coded.dictionary.to_pylist()
-        texts = tuple(as_text(value) for value in values)
-        return TextColumn(coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), texts)
+        codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return TextColumn(codes, tuple(as_text(value) for value in coded.dictionary.to_pylist()))
 
-    def _column(self, name: str) -> Any:
-        import pyarrow as pa
+    def _read(self, columns: Sequence[str]) -> Any:
+        """The columns, and perhaps others: a name with a point in it also stands for fields inside columns."""
         from pyarrow import ArrowException, parquet
 
         try:
-            # A name with a point in it also selects nested fields, so the column is picked out of what was read.
-            column = parquet.read_table(self._path, columns=[name]).column(name)
+            with parquet.ParquetFile(self._path) as file:
+                return file.read(columns=list(columns))
         except (ArrowException, OSError) as error:
             raise self._torn(error) from None
-        return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+    def _first(self, columns: Sequence[str]) -> Any:
+        """The first rows of some columns."""
+        from pyarrow import ArrowException, parquet
+
+        try:
+            with parquet.ParquetFile(self._path) as file:
+                return next(file.iter_batches(_HEAD, columns=list(columns)))
+        except (ArrowException, OSError) as error:
+            raise self._torn(error) from None
 
     def _is_number(self, name: str) -> bool:
         from pyarrow import types
 
         kind = self._schema.field(name).type
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-    def _missing(self, column: Any, name: str) -> Exception:
-        row = int(np.argmax(column.is_null().to_numpy()))
-        return problem(self._path, missing(""), where=self.where(row, name))
 
     def _torn(self, error: Exception) -> Exception:
         what = f"this is not a whole Parquet file ({shown(error)}). Write or copy it again."
@@ -126,5 +134,5 @@ class ParquetFile:
 def _floats(column: Any) -> Floats:
     import pyarrow as pa
 
-    values: Floats = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)
     return values

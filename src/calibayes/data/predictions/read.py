@@ -110,6 +110,7 @@ def _read_table(
     id = named[-1] if id is not None else None
     scores = find_scores(source, label, taken, columns, logits)
     texts = [label] if id is None else [label, id]
+    used = {*taken, *scores.columns}
     contents = source.read(texts, [*scores.columns, *([] if weights is None else [weights])])
     return Raw(
         place=source,
@@ -118,7 +119,7 @@ def _read_table(
             scores=scores.columns,
             weights=weights,
             id=id,
-            ignored=tuple(name for name in source.names if name not in taken and name not in scores.columns),
+            ignored=tuple(name for name in source.names if name not in used),
         ),
         labels=contents.texts[label],
         scores=np.ascontiguousarray(contents.numbers[:, : len(scores.columns)]),

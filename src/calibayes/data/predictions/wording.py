@@ -8,7 +8,7 @@ from pathlib import Path
 
 from calibayes.errors import PredictionFileError
 
-__all__ = ["complaint", "counted", "infinite", "listed", "missing", "problem", "shown"]
+__all__ = ["complaint", "counted", "infinite", "listed", "missing", "problem", "shown", "shown_path"]
 
 _VALUE_LIMIT, _PATH_LIMIT, _LIST_LIMIT = 60, 300, 12
 _MISSING = {"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nil", "-", "?", "."}
@@ -46,10 +46,13 @@ def counted(number: int, noun: str) -> str:
 
 def problem(path: Path, what: str, *, where: str = "") -> PredictionFileError:
     """The error to raise for what is wrong with the file ``path`` (at ``where``)."""
+    return PredictionFileError(f"{shown_path(path)}, {where}: {what}" if where else f"{shown_path(path)}: {what}")
+
+
+def shown_path(path: Path) -> str:
+    """A path in quotes; of a long one the end, which says more than the beginning."""
     name = str(path)
-    # The end of a path says more than its beginning.
-    name = repr(name if len(name) <= _PATH_LIMIT else "…" + name[1 - _PATH_LIMIT :])
-    return PredictionFileError(f"{name}, {where}: {what}" if where else f"{name}: {what}")
+    return repr(name if len(name) <= _PATH_LIMIT else "…" + name[1 - _PATH_LIMIT :])
 
 
 def missing(cell: str) -> str:
