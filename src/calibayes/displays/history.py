@@ -127,7 +127,7 @@ class HistoryDisplay:
             self._draw(panel, _PANELS[name])
         last = list(self.axes_.values())[-1]
         last.set_xlabel("epoch")
-        last.xaxis.set_major_locator(MaxNLocator("auto", integer=True, min_n_ticks=1))
+        last.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
         finish(*self.axes_.values())
         if self._marked is not None:
             what = "lowest NLL" if self.best_epoch is None else "weights kept"

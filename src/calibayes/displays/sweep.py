@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get
 
 import numpy as np
 
-from calibayes.displays.style import BLUE, LINES, ORANGE, Line, add_legend, axes_or_new, finish
+from calibayes.displays.style import BLUE, LINES, ORANGE, Line, add_legend, axes_or_new, finish, is_small
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import METRICS
 from calibayes.objective import SCHEMES
@@ -27,7 +27,6 @@ r"""Each scheme's values over seeds: by $\lambda$, or for a scheme without $\lam
 
 # One colour for the schemes with one weight vector, one for those with a distribution, of different lightness.
 _DASHED = (0, (5, 2))
-_TICK = 0.32  # inches between the ticks of λ that are written
 _STYLES = {
     "ca-fnn": Line(ORANGE, "-", "s"),
     "ca-bnn": Line(BLUE, "-", "o"),
@@ -206,7 +205,8 @@ def _scale(ax: Axes, lams: Sequence[float], scale: Scale) -> None:
 def _fits(ax: Axes, ticks: Sequence[float]) -> bool:
     """Whether the labels of these ticks stand clear of each other."""
     places = ax.transData.transform([(tick, 0) for tick in ticks])[:, 0] / ax.figure.dpi
-    return bool((np.diff(places) >= _TICK).all())
+    widths = np.array([len(f"{tick:g}") for tick in ticks]) * (0.06 if is_small(ax) else 0.09)
+    return bool((np.diff(places) >= (widths[:-1] + widths[1:]) / 2 + 0.1).all())
 
 
 def _title(scheme: str) -> str:

@@ -1,0 +1,42 @@
+"""What the pictures share, and that nobody pays for matplotlib who does not draw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
+
+from calibayes.displays.style import LINES, is_small, spread
+
+
+def test_curves_are_told_apart_without_colour() -> None:
+    assert len({str(line.linestyle) for line in LINES}) == len({line.marker for line in LINES}) == len(LINES)
+    grey = [float(np.dot(to_rgb(line.color), (0.299, 0.587, 0.114))) for line in LINES]
+    assert all(abs(one - other) > 0.1 for one, other in pairwise(grey[:4]))
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=8), st.floats(0.1, 50))
+def test_spread_moves_as_little_as_possible(places: list[float], apart: float) -> None:
+    places = sorted(places)
+    found = np.array(spread(places, apart))
+    assert (np.diff(found) >= apart - 1e-9).all()
+    steps = apart * np.arange(len(places))
+    assert found == pytest.approx(isotonic_regression(np.array(places) - steps).x + steps)
+
+
+def test_small_is_what_a_column_of_text_holds() -> None:
+    assert is_small(Figure(figsize=(2.2, 2)).add_subplot())
+    assert not is_small(Figure(figsize=(4.6, 3.4)).add_subplot())
+
+
+def test_importing_the_module_does_not_import_matplotlib() -> None:
+    code = "import sys, calibayes.displays; sys.exit(bool({'matplotlib', 'pandas', 'sklearn', 'scipy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, check=False).returncode == 0
