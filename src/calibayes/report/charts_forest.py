@@ -28,5 +28,6 @@ def forest_row(value: float, low: float, high: float, *, reach: float, clear: bo
     x = Scale(-reach, reach, 8, _WIDTH - 8)
     middle = _HEIGHT / 2
     add(root, "path", d=f"M{x(low):.1f} {middle - 4:g}v8m0-4H{x(high):.1f}m0-4v8")
-    add(root, "rect", x=x(value) - 4, y=middle - 4, width=8, height=8)
+    # The style sheet makes the square 8 wide: a page may have hundreds of them.
+    add(root, "rect", x=x(value) - 4, y=middle - 4)
     return as_text(root)

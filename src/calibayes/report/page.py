@@ -40,7 +40,7 @@ def render_page(study: dict[str, Any]) -> str:
 
     loader = PackageLoader("calibayes.report", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    for name in ("count", "exact", "percent", "points", "rounded", "signed"):
+    for name in ("count", "exact", "percent", "rounded", "sentence", "signed"):
         environment.filters[name] = getattr(page_numbers, name)
     style, script = (_lines(loader.get_source(environment, name)[0]) for name in ("page.css", "page.js"))
     text = environment.get_template("page.html").render(

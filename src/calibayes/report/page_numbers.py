@@ -1,17 +1,33 @@
-"""How the page writes numbers: rounded for people, with the exact value beside it for machines."""
+"""How the page writes numbers and names: rounded for people, with the exact value beside it for machines."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
-__all__ = ["Number", "as_float", "count", "exact", "key_of", "percent", "places", "points", "rounded", "signed"]
+__all__ = [
+    "NOISE",
+    "Number",
+    "as_float",
+    "count",
+    "exact",
+    "key_of",
+    "percent",
+    "places",
+    "points",
+    "rounded",
+    "sentence",
+    "signed",
+]
 
 # A number of the study as JSON has it: an unknown one is null, an infinite one the word for it.
 Number = float | int | str | None
 
 _NO_BREAK = "\u00a0"
 _MOST_DECIMALS = 5
+NOISE = 1e-12  # differences of equal numbers are smaller than this, and others that matter larger
+_DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -62,13 +78,13 @@ def rounded(value: Number, decimals: int | None = None) -> str:
 
 
 def signed(value: Number, decimals: int | None = None) -> str:
-    """The number with its sign, as a difference is written.
+    """The number with its sign, as a difference is written; what only rounding left over is none.
 
     Example:
-        >>> signed(0.021), signed(-0.021), signed(0.0)
-        ('+0.021', '−0.021', '0.000')
+        >>> signed(0.021), signed(-0.021), signed(0.0), signed(-1e-18)
+        ('+0.021', '−0.021', '0.000', '0.000')
     """
-    text = rounded(value, decimals)
+    text = rounded(0.0 if abs(as_float(value)) < NOISE else value, decimals)
     return f"+{text}" if as_float(value) > 0 and text.strip("0.") else text
 
 
@@ -114,8 +130,21 @@ def places(half_widths: Iterable[float]) -> int | None:
         >>> places([0.009, 0.012]), places([0.0004]), places([float("nan")])
         (3, 4, None)
     """
-    known = [width for width in half_widths if math.isfinite(width) and width > 0]
+    known = [width for width in half_widths if math.isfinite(width) and width > NOISE]
     return min(_MOST_DECIMALS, max(3, math.ceil(-math.log10(min(known))))) if known else None
+
+
+def sentence(text: str) -> str:
+    """A sentence with names and numbers in it, fit to be set.
+
+    Signs that turn the direction of writing are left out, because one in a name would turn the rest around, and a number
+    stays on one line with its per cent.
+
+    Example:
+        >>> sentence("the model \u202ered says 90 %") == "the model red says 90\u00a0%"
+        True
+    """
+    return _DIRECTIONS.sub("", text).replace(" %", f"{_NO_BREAK}%")
 
 
 def key_of(index: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from calibayes.report.charts_coverage import coverage_chart, legend_sample, nearest
 from calibayes.report.charts_forest import forest_row
 from calibayes.report.charts_reliability import highest_share, reliability_chart
-from calibayes.report.page_numbers import Number, as_float, key_of, places
+from calibayes.report.page_numbers import NOISE, Number, as_float, key_of, places
 
 __all__ = ["FIRST_CLASSES", "view"]
 
@@ -29,6 +29,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
     """Everything that the template writes, in the order of the page."""
     models = study["models"]
     keys = {model["name"]: key_of(index) for index, model in enumerate(models)}
+    rows = _score_rows(study)
     top, level = highest_share(models), study["settings"]["level"]
     return {
         "study": study,
@@ -45,7 +46,8 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
             for index, model in enumerate(models)
         ],
         "level": f"{100 * level:g}\u00a0%",
-        "score_rows": _score_rows(study),
+        "score_rows": rows,
+        "outside": any(_outside(cell) for row in rows for cell in row["cells"]),
         "pairs": _pairs(study, keys),
         "curves": coverage_chart(models),
         "coverage_rows": [{"coverage": wanted, "cells": [_at(model, wanted) for model in models]} for wanted in _COVERAGES],
@@ -86,8 +88,18 @@ def _winner(found: dict[str, Number], better: str | None, first: str, second: st
 
 
 def _clear(difference: dict[str, Number]) -> bool:
-    """Whether the interval excludes zero; an unknown interval does not."""
-    return as_float(difference["low"]) > 0 or as_float(difference["high"]) < 0
+    """Whether the interval excludes zero on the side of the difference itself; an unknown interval does not.
+
+    An interval corrected for bias can lie on the other side: then nothing is said.
+    """
+    value, low, high = (as_float(difference[name]) for name in ("value", "low", "high"))
+    return (low > NOISE and value > 0) or (high < -NOISE and value < 0)
+
+
+def _outside(found: dict[str, Number]) -> bool:
+    """Whether a number lies outside its own interval."""
+    value, low, high = (as_float(found[name]) for name in ("value", "low", "high"))
+    return value < low or value > high
 
 
 def _pairs(study: dict[str, Any], keys: dict[str, str]) -> list[dict[str, Any]]:
@@ -127,7 +139,7 @@ def _reading(found: dict[str, Number], better: str | None, first: str, second: s
 
 def _forest(found: dict[str, Number], reach: float) -> str | None:
     value, low, high = (as_float(found[name]) for name in ("value", "low", "high"))
-    if not (reach > 0 and all(map(math.isfinite, (value, low, high)))):
+    if not (reach > NOISE and all(map(math.isfinite, (value, low, high)))):
         return None
     return forest_row(value, low, high, reach=reach, clear=_clear(found))
 
