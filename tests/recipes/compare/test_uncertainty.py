@@ -68,7 +68,7 @@ def test_the_other_sign_and_another_unit() -> None:
 )
 def test_the_interval_holds_the_truth_as_often_as_it_says(seeds: int, training: float, shared: float, own: float) -> None:
     # D_s = a_s + b + e_s, and what a bootstrap of the test examples sees of them: the variance of b + mean of e_s.
-    generator, times = np.random.default_rng(seeds), 1000
+    generator, times = np.random.default_rng(seeds), 500
     per_seed = training * generator.standard_normal((times, seeds)) + own * generator.standard_normal((times, seeds))
     per_seed += shared * generator.standard_normal((times, 1))
     found = [mean_difference(values, shared**2 + own**2 / seeds, level=0.9) for values in per_seed.tolist()]
@@ -78,7 +78,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(seeds: int, training: 
 
 def test_the_bare_alternatives_do_not_hold_it() -> None:
     # What the formula is for: seeds alone forget the test examples, and test examples alone forget the seeds.
-    generator, times, seeds = np.random.default_rng(0), 1000, 5
+    generator, times, seeds = np.random.default_rng(0), 500, 5
     per_seed = generator.standard_normal((times, seeds)) + generator.standard_normal((times, 1))
     for variance, rows in ((0.0, per_seed), (1.0, per_seed.mean(1, keepdims=True))):
         found = [mean_difference(values, variance, level=0.9) for values in rows.tolist()]

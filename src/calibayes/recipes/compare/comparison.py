@@ -82,6 +82,6 @@ def compare(
     """
     settings = Settings.thorough() if settings is None else settings
     found = run_trainings(task, settings, folder=folder, workers=workers, progress=progress)
-    contenders = entries(found)
+    contenders = entries(found, None if progress is None else progress.note)
     compared = differences(contenders, found.data.test[1])
     return Comparison(found, contenders, compared, decide(compared))

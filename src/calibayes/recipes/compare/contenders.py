@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibayes.metrics import Scores
 from calibayes.posthoc import TemperatureScaling
+from calibayes.posthoc.base import PosthocWarning
 from calibayes.recipes.compare.jobs import Probs, Tested, Trained, scored
 from calibayes.recipes.compare.settings import Run
 from calibayes.recipes.compare.trainings import Trainings
@@ -63,12 +66,12 @@ class Entry:
     test: list[Scores]
 
 
-def entries(found: Trainings) -> dict[Contender, Entry]:
-    """The results of all contenders, from the simplest on."""
-    return {each: _entry(each, found) for each in CONTENDERS}
+def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
+    """The results of all contenders, from the simplest on; ``note`` is told of temperatures that data do not settle."""
+    return {each: _entry(each, found, note) for each in CONTENDERS}
 
 
-def _entry(contender: Contender, found: Trainings) -> Entry:
+def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] | None) -> Entry:
     trained, tested = found.trained[contender.scheme], found.tested[contender.scheme]
     run = found.chosen[contender.scheme]
     if not contender.scaled:
@@ -83,7 +86,12 @@ def _entry(contender: Contender, found: Trainings) -> Entry:
         )
     made = Entry(contender, run, [], [], [], [], [])
     for first, second in zip(trained, tested, strict=True):
-        _add_scaled(made, first, second, found)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", PosthocWarning)
+            _add_scaled(made, first, second, found)
+        for warning in told:
+            if note is not None:
+                note(f"{contender}, seed {first.run.seed}: {warning.message}")
     return made
 
 

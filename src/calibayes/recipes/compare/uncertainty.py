@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 __all__ = ["Estimate", "mean_difference"]
 
-_HALVINGS = 45
+_HALVINGS = 30
 
 
 class Estimate(NamedTuple):

@@ -1,0 +1,202 @@
+"""A comparison's course on points in the plane: what is chosen, fitted and written, and on which data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
+from tests.recipes.compare.blobs import BLOBS, MISLED, TINY, TRAININGS, Shown, shown
+
+import calibayes as cb
+from calibayes.errors import InvalidArgumentError
+from calibayes.recipes.compare import CONTENDERS, Comparison, Run, Settings, Task, compare, jobs
+from calibayes.recipes.compare.files import FILES
+from calibayes.recipes.compare.trainings import choose, run_trainings
+
+
+class Both(NamedTuple):
+    """A comparison and what it leaves behind."""
+
+    shown: Shown
+    found: Comparison
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
+    folder, told = tmp_path_factory.mktemp("first") / "there", []
+
+    def hook(done: Comparison) -> None:
+        assert (folder / "results.json").exists()  # the hook comes when the files are there
+        told.append(done)
+
+    left = shown(folder, on_finished=hook)
+    return Both(left, told[0])
+
+
+@pytest.fixture(scope="module")
+def first(both: Both) -> Shown:
+    return both.shown
+
+
+@pytest.fixture(scope="module")
+def found(both: Both) -> Comparison:
+    return both.found
+
+
+def test_everything_is_there_and_agrees_with_what_is_printed(first: Shown) -> None:
+    numbers, out, err, folder = first
+    assert {path.name for path in folder.iterdir()} == set(FILES)
+    table = (folder / "table.txt").read_text()
+    assert table in out
+    assert [each["name"] for each in numbers["contenders"]] == list(map(str, CONTENDERS))
+    for each in numbers["contenders"]:
+        line = next(line for line in table.splitlines() if line.startswith(f"  {each['name']}   "))
+        for name, scale, digits in (("accuracy", 100, 1), ("ece", 100, 1), ("nll", 1, 3), ("brier", 1, 3)):
+            values = [seed["test"][name] for seed in each["seeds"]]
+            assert f" {scale * np.mean(values):.{digits}f} ± {scale * np.std(values, ddof=1):.{digits}f} " in line + " "
+            assert each["test"][name] == pytest.approx({"mean": np.mean(values), "std": np.std(values, ddof=1)})
+    assert f"Use {numbers['verdict']['recommended']}: " in table
+    assert (folder / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    assert len(re.findall(rf"^\[ ?\d+/{TRAININGS}\] .* validation NLL [0-9.]+", err, flags=re.MULTILINE)) == TRAININGS
+    assert "\x1b" not in out + err  # no terminal, no control characters
+    assert numbers["intervals"]["covers"] == ["test examples", "seeds"]
+    assert len(numbers["differences"]) == 28
+
+
+def test_the_predictions_are_those_that_were_scored(first: Shown) -> None:
+    files = set()
+    for each in first.numbers["contenders"]:
+        for seed in each["seeds"]:
+            for part, scores in (("", seed["test"]), ("-validation", seed["validation"])):
+                path = first.folder / seed["predictions"].replace(".npz", f"{part}.npz")
+                with np.load(path, allow_pickle=False) as stored:
+                    assert stored["probs"].dtype == np.float32
+                    assert stored["class_names"].tolist() == ["top", "right", "left"]
+                    again = cb.evaluate(stored["probs"], stored["targets"], intervals=False)
+                assert again.nll == scores["nll"]
+                assert again.ece == scores["ece"]
+                files.add(path)
+    assert set((first.folder / "predictions").iterdir()) == files
+
+
+def test_the_choice_is_the_lowest_validation_nll_of_the_plain_predictions_with_the_first_seed(first: Shown) -> None:
+    assert len(first.numbers["candidates"]) == 9
+    for each in first.numbers["contenders"]:
+        tried = [run for run in first.numbers["candidates"] if run["scheme"] == each["scheme"]]
+        best = min(tried, key=lambda run: run["validation"]["nll"])
+        assert (each["lam"], each["beta"]) == (best["lam"], best["beta"])
+        if not each["temperature_scaled"]:
+            assert each["seeds"][0]["validation"] == best["validation"]  # what was chosen is what is tested
+
+
+def test_test_labels_have_no_say_in_choice_temperature_or_predictions(first: Shown, found: Comparison) -> None:
+    misled = compare(MISLED, TINY, folder=first.folder / "runs", workers=1)
+    assert misled.trainings.kept == TRAININGS  # trainings do not depend on test labels; predictions are made again
+    assert misled.trainings.candidates == found.trainings.candidates
+    assert misled.trainings.chosen == found.trainings.chosen
+    for contender, entry in found.entries.items():
+        other = misled.entries[contender]
+        assert other.temperatures == entry.temperatures
+        for one, two in zip(entry.test_probs, other.test_probs, strict=True):
+            np.testing.assert_array_equal(one, two)
+        assert [scores.nll for scores in other.test] != [scores.nll for scores in entry.test]
+
+
+def test_a_temperature_is_the_best_one_on_validation_data(found: Comparison) -> None:
+    labels = found.trainings.data.validation[1].numpy()
+    for entry in found.entries.values():
+        plain = found.entries[CONTENDERS[CONTENDERS.index(entry.contender) - entry.contender.scaled]]
+        for seed, temperature in enumerate(entry.temperatures):
+            if not entry.contender.scaled:
+                assert temperature == 1.0
+                continue
+            logs = np.log(plain.validation_probs[seed].astype(np.float64))
+
+            def nll(log_t: float, logs: np.typing.NDArray[np.float64] = logs) -> float:
+                scaled = logs / np.exp(log_t)
+                true = scaled[np.arange(len(labels)), labels]
+                return float((np.log(np.exp(scaled).sum(-1)) - true).mean())
+
+            best = minimize_scalar(nll, bounds=(-4, 4), method="bounded", options={"xatol": 1e-7})
+            assert temperature == pytest.approx(np.exp(best.x), rel=1e-3)
+            assert entry.test[seed].accuracy == plain.test[seed].accuracy
+            scaled = plain.test_probs[seed].astype(np.float64) ** (1 / temperature)
+            np.testing.assert_allclose(entry.test_probs[seed], scaled / scaled.sum(-1, keepdims=True), rtol=1e-4, atol=1e-7)
+
+
+def test_only_chosen_networks_see_the_test_examples_and_the_caller_keeps_threads_and_random_state(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[Run] = []
+    test = jobs.test
+
+    def watched(task: Task, settings: Settings, trained: jobs.Trained) -> jobs.Tested:
+        seen.append(trained.run)
+        assert torch.get_num_threads() == 1
+        return test(task, settings, trained)
+
+    monkeypatch.setattr(jobs, "test", watched)
+    state = torch.get_rng_state()
+    torch.set_num_threads(2)
+    try:
+        done = run_trainings(BLOBS, TINY, workers=1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert len(seen) == 8
+    assert {run.with_seed(0) for run in seen} == set(done.chosen.values())
+
+
+def test_seeds_are_paired_same_initial_weights_for_every_scheme() -> None:
+    means = []
+    for run in (each for each in TINY.candidates() if each.lam in (0.0, 3.0) and each.beta in (0.0, 0.1)):
+        posterior, _ = jobs._untrained(BLOBS, TINY, run.with_seed(1))
+        means.append(cb.predict(posterior, torch.zeros(1, 2), samples="mean").probs)
+    assert len(means) == 4
+    for mean in means[1:]:
+        torch.testing.assert_close(mean, means[0])
+
+
+def test_the_difference_over_seeds_is_that_of_the_scores(first: Shown) -> None:
+    by_name = {each["name"]: each for each in first.numbers["contenders"]}
+    for each in first.numbers["differences"]:
+        for score in ("nll", "accuracy", "brier", "ece"):
+            one, two = (by_name[each[side]]["test"][score]["mean"] for side in ("first", "second"))
+            assert each[score]["value"] == pytest.approx(one - two, abs=1e-12)
+            assert each[score]["low"] <= each[score]["value"] <= each[score]["high"]
+
+
+def test_one_seed_has_no_interval_for_training(tmp_path: Path) -> None:
+    done = shown(tmp_path, Settings(**{**vars(TINY), "seeds": 1}))
+    assert done.numbers["intervals"]["covers"] == ["test examples"]
+    assert "nothing is known about the chance in training" in done.out
+    assert done.numbers["differences"][0]["nll"]["seeds_error"] is None
+
+
+def test_predictions_are_there_by_name_and_seed(found: Comparison) -> None:
+    assert set(found.predictions()) == set(map(str, CONTENDERS))
+    np.testing.assert_array_equal(found.predictions(1)["BNN + T"], found.entries[CONTENDERS[5]].test_probs[1])
+    assert found.class_names == ("top", "right", "left")
+
+
+def test_of_equal_candidates_the_first_is_chosen(found: Comparison) -> None:
+    scores = found.trainings.candidates[0][1]
+    tried = [jobs.Trained(run, np.zeros((1, 2), np.float32), {}, 0.0, scores) for run in Settings().candidates()]
+    assert {scheme: (each.run.lam, each.run.beta) for scheme, each in choose(tried).items()} == {
+        "fnn": (0.0, 0.0),
+        "bnn": (0.0, 0.03),
+        "ca-fnn": (3.0, 0.0),
+        "ca-bnn": (3.0, 0.03),
+    }
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(InvalidArgumentError, match="Choose another folder with --out"):
+        shown(tmp_path / "taken" / "there")

@@ -1,0 +1,221 @@
+"""A comparison that is stopped, disturbed or extended goes on from what is there, and ends with the same numbers."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from rich.console import Console
+from tests.recipes.compare.blobs import BLOBS, ROOT, TINY, TRAININGS, Shown, computed, lasting, shown
+from torch import nn
+
+from calibayes.networks import MLP
+from calibayes.recipes.compare import Run, Settings, Task, jobs
+from calibayes.recipes.compare.memory import Memory
+from calibayes.recipes.compare.show import show
+from calibayes.recipes.compare.store import key
+
+CODE = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from calibayes.recipes.compare.show import show
+from tests.recipes.compare.blobs import BLOBS, TINY
+aside = Console(stderr=True, highlight=False)
+show(TINY, Path(sys.argv[1]), console=Console(), aside=aside, command="calibayes compare", task=BLOBS, workers=int(sys.argv[2]))
+"""
+
+
+def start(folder: Path, workers: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-W", "error", "-c", CODE, str(folder), str(workers)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def trainings(folder: Path) -> list[Path]:
+    return sorted((folder / "runs").glob("*-training-*.safetensors"))
+
+
+def wait(condition: Callable[[], bool], process: subprocess.Popen[str] | None = None, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        assert process is None or process.poll() is None, process.communicate()
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    return shown(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """The runs that are trained during a test."""
+    seen: list[Run] = []
+    train = jobs.train
+
+    def watched(task: Task, settings: Settings, run: Run) -> jobs.Trained:
+        seen.append(run)
+        return train(task, settings, run)
+
+    monkeypatch.setattr(jobs, "train", watched)
+    return seen
+
+
+def test_killed_in_the_middle_and_started_again(undisturbed: Shown, trained: list[Run], tmp_path: Path) -> None:
+    process = start(tmp_path, workers=2)
+    wait(lambda: len(trainings(tmp_path)) >= 3, process)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.communicate()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive  # workers do not outlive the process that they work for
+    kept = len(trainings(tmp_path))
+    assert 3 <= kept < TRAININGS
+    assert not (tmp_path / "results.json").exists()
+    again = shown(tmp_path)
+    assert len(trained) == TRAININGS - kept
+    assert again.numbers["seconds"]["trainings_from_before"] == kept
+    assert "trainings are there from before." in again.err
+    assert lasting(again.numbers) == lasting(undisturbed.numbers)
+    assert (tmp_path / "table.txt").read_text() == (undisturbed.folder / "table.txt").read_text()
+
+
+def check_stopped(err: str, folder: Path) -> None:
+    last = err.splitlines()[-1]
+    assert last.startswith("Stopped. ")
+    assert last.endswith(f" of {TRAININGS} trainings are kept in {folder}; to go on: calibayes compare")
+    assert 0 < int(last.split()[1]) <= len(trainings(folder)) < TRAININGS
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_with_workers_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
+    process = start(tmp_path, workers=2)
+    wait(lambda: len(trainings(tmp_path)) >= 2, process)
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to all processes
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, ""), err
+    check_stopped(err, tmp_path)
+
+
+def test_ctrl_c_without_workers_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = jobs.train
+
+    def interrupted(task: Task, settings: Settings, run: Run) -> jobs.Trained:
+        if len(trainings(tmp_path)) == 2:
+            threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
+            settings = replace(settings, epochs=10_000)  # caught in the midst of it
+        return train(task, settings, run)
+
+    monkeypatch.setattr(jobs, "train", interrupted)
+    err = io.StringIO()
+    aside = Console(file=err, highlight=False)
+    with pytest.raises(SystemExit) as caught:
+        show(TINY, tmp_path, console=aside, aside=aside, command="calibayes compare", task=BLOBS, workers=1)
+    assert caught.value.code == 130
+    check_stopped(err.getvalue(), tmp_path)
+    assert len(trainings(tmp_path)) == 2
+
+
+def test_two_processes_in_one_folder_both_finish_with_the_same_numbers(
+    undisturbed: Shown, trained: list[Run], tmp_path: Path
+) -> None:
+    processes = [start(tmp_path, workers=1) for _ in range(2)]
+    for process in processes:
+        _, err = process.communicate(timeout=200)
+        assert process.returncode == 0, err
+        assert "damaged" not in err
+    assert list(tmp_path.rglob(".*")) == []
+    numbers = json.loads((tmp_path / "results.json").read_text())
+    assert lasting(numbers) == lasting(undisturbed.numbers) == lasting(computed(tmp_path))
+    assert trained == []
+
+
+def test_a_damaged_training_is_found_and_done_again(undisturbed: Shown, trained: list[Run]) -> None:
+    folder = undisturbed.folder
+    torn, altered = trainings(folder)[3], next((folder / "runs").glob("ca-bnn-seed1-test-*"))
+    torn.write_bytes(torn.read_bytes()[:-9])
+    content = bytearray(altered.read_bytes())
+    content[-5] ^= 1
+    altered.write_bytes(content)
+    again = shown(folder)
+    assert len(trained) == 1
+    for path in (torn, altered):
+        assert f"{path.name} is damaged: " in again.err
+    assert again.err.count("It is computed again.") == 2
+    assert lasting(again.numbers) == lasting(undisturbed.numbers)
+
+
+def test_more_seeds_and_candidates_take_up_what_is_there(undisturbed: Shown, trained: list[Run]) -> None:
+    computed(undisturbed.folder, replace(TINY, seeds=3))
+    assert {run.seed for run in trained} == {2}
+    assert len(trained) == 4
+    trained.clear()
+    shown(undisturbed.folder, replace(TINY, seeds=1, lams=(3.0, 10.0, 30.0)))
+    assert {run.lam for run in trained} == {30.0}
+    assert len(trained) == 3
+    predictions = {path.name for path in (undisturbed.folder / "predictions").iterdir()}
+    assert len(predictions) == 16  # those of seeds that are not part of this comparison are gone
+    assert all("seed0" in name for name in predictions)
+
+
+def test_another_setting_in_the_same_folder_is_another_training(undisturbed: Shown, trained: list[Run]) -> None:
+    runs = {path: path.read_bytes() for path in (undisturbed.folder / "runs").iterdir()}
+    computed(undisturbed.folder, replace(TINY, seeds=1, lams=(3.0,), betas=(0.1,), epochs=2))
+    assert len(trained) == 4
+    assert all(path.read_bytes() == content for path, content in runs.items())
+    trained.clear()
+    assert lasting(computed(undisturbed.folder)) == lasting(undisturbed.numbers)
+    assert trained == []
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"train": 90},
+    {"validation": 70},
+    {"epochs": 2},
+    {"batch_size": 16},
+    {"learning_rate": 0.01},
+    {"samples": 2},
+    {"predictive_samples": 2},
+    {"prior_std": 0.2},
+    {"init_std": 0.03},
+]
+
+
+def test_whatever_changes_a_training_makes_it_another_one(tmp_path: Path) -> None:
+    tasks = [BLOBS, replace(BLOBS, name="other"), replace(BLOBS, network=wider)]
+    settings = [TINY, *(replace(TINY, **change) for change in CHANGES)]
+    pairs = [(BLOBS, each) for each in settings] + [(task, TINY) for task in tasks[1:]]
+    keys = {key(Memory.at(task, each, tmp_path)._identity(Run("ca-bnn", 3.0, 0.1, 0), "training")) for task, each in pairs}
+    assert len(keys) == len(pairs)
+    of_a_training = {name for change in CHANGES for name in change}
+    others = {"seeds", "test", "lams", "betas"}  # these say which trainings there are, not how one goes
+    assert of_a_training | others == set(vars(TINY))
+    for name, value in {"seeds": 9, "test": 10, "lams": (1.0,), "betas": (1.0,)}.items():
+        memory = Memory.at(BLOBS, replace(TINY, **{name: value}), tmp_path)  # type: ignore[arg-type]
+        assert key(memory._identity(Run("ca-bnn", 3.0, 0.1, 0), "training")) in keys
+
+
+def wider() -> nn.Module:
+    return MLP(2, (17,), 3)
+
+
+def test_a_smaller_test_set_needs_no_training(undisturbed: Shown, trained: list[Run]) -> None:
+    numbers = computed(undisturbed.folder, replace(TINY, test=100))
+    assert trained == []
+    assert numbers["task"]["test"] == numbers["contenders"][0]["seeds"][0]["test"]["n"] == 100
