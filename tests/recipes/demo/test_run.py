@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,21 +15,16 @@ import torch
 from rich.console import Console
 
 import calibayes as cb
-from calibayes.data import Splits, fashion_mnist
+from calibayes.data import Splits
 from calibayes.errors import InvalidArgumentError
-from calibayes.recipes.demo import Results, Run, Settings, choose, jobs, run_demo
+from calibayes.recipes.compare.columns import summary
+from calibayes.recipes.compare.task import FASHION_MNIST
+from calibayes.recipes.demo import Results, Run, Settings, run_demo
 from calibayes.recipes.demo.files import describe
 from calibayes.recipes.demo.show import show
-from calibayes.recipes.demo.words import closing_words, summary
+from calibayes.recipes.demo.words import closing_words
 
 TINY = Settings(seeds=2, train=96, validation=64, test=128, epochs=2, batch_size=32, predictive_samples=2)
-
-
-@pytest.fixture(autouse=True)
-def _fresh_data() -> Iterator[None]:
-    jobs.load.cache_clear()
-    yield
-    jobs.load.cache_clear()
 
 
 class Shown(NamedTuple):
@@ -69,7 +63,7 @@ def test_the_files_say_what_is_printed(first: Shown) -> None:
             assert found["test"][name] == pytest.approx({"mean": mean, "std": std})
         assert [seed["seed"] for seed in found["seeds"]] == [0, 1]
     assert (folder / "reliability.png").read_bytes().startswith(b"\x89PNG")
-    assert set(numbers["versions"]) == {"python", "torch", "calibayes"}
+    assert set(numbers["versions"]) == {"python", "torch", "numpy", "calibayes"}
     assert numbers["command"] == "calibayes demo"
     assert numbers["machine"]["cpu"]
     trainings = 9 + 4  # nine candidates, and one more seed for each scheme
@@ -95,14 +89,14 @@ def test_the_same_settings_give_the_same_numbers(first: Shown, tmp_path: Path) -
     assert (second.folder / "table.txt").read_text() == (first.folder / "table.txt").read_text()
 
 
-def test_test_labels_have_no_say_in_the_choice(first: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_wrong_test_labels(train: int, validation: int, seed: int) -> Splits:
-        splits = fashion_mnist(train, validation, seed)
-        x, y = splits.test
-        return replace(splits, test=(x, (y + 1) % 10))
+def with_wrong_test_labels(train: int, validation: int, test: int) -> Splits:
+    splits = FASHION_MNIST.load(train, validation, test)
+    x, y = splits.test
+    return replace(splits, test=(x, (y + 1) % 10))
 
-    monkeypatch.setattr(jobs, "fashion_mnist", with_wrong_test_labels)
-    misled = describe(run_demo(TINY, workers=1), "")
+
+def test_test_labels_have_no_say_in_the_choice(first: Shown) -> None:
+    misled = describe(run_demo(TINY, task=replace(FASHION_MNIST, load=with_wrong_test_labels), workers=1), "")
     assert misled["candidates"] == first.numbers["candidates"]
     for scheme, found in misled["schemes"].items():
         honest = first.numbers["schemes"][scheme]
@@ -111,19 +105,9 @@ def test_test_labels_have_no_say_in_the_choice(first: Shown, monkeypatch: pytest
         assert found["test"]["nll"] != honest["test"]["nll"]
 
 
-def test_the_caller_keeps_its_threads_and_its_random_state() -> None:
-    state = torch.get_rng_state()
-    torch.set_num_threads(2)
-    try:
-        run_demo(replace(TINY, seeds=1, epochs=1), workers=1)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(1)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def scores(value: float) -> cb.metrics.Scores:
-    return cb.metrics.Scores(n=10, bins=15, accuracy=value, nll=value, brier=value, ece=value, confidence=0.5)
+    measured = cb.evaluate(torch.tensor([[0.5, 0.5]]), torch.tensor([0]), intervals=False)
+    return replace(measured, accuracy=value, nll=value, brier=value, ece=value, overconfidence=0.5 - value)
 
 
 def results(**values: tuple[float, ...]) -> Results:
@@ -145,28 +129,6 @@ def test_one_seed_is_no_evidence() -> None:
     assert "none of these differences is evidence" in closing_words(made)
     assert "apart" not in closing_words(made).split("\n", 3)[3]
     assert summary(made.test["fnn"])["nll"] == (0.5, None)
-
-
-def test_of_equal_candidates_the_first_is_chosen() -> None:
-    tried = [jobs.Trained(run, scores(0.5), {}) for run in Settings().candidates()]
-    assert {scheme: (each.run.lam, each.run.beta) for scheme, each in choose(tried).items()} == {
-        "fnn": (0.0, 0.0),
-        "bnn": (0.0, 0.03),
-        "ca-fnn": (3.0, 0.0),
-        "ca-bnn": (3.0, 0.03),
-    }
-
-
-@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("epochs", -1), ("train", 2.5), ("seeds", True)])
-def test_impossible_counts_are_quoted(name: str, value: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=f"`{name}` to be a positive integer, but got {value}"):
-        Settings(**{name: value})
-
-
-@pytest.mark.parametrize("values", [(), (0.0,), (1.0, -1.0)])
-def test_impossible_grids_are_quoted(values: tuple[float, ...]) -> None:
-    with pytest.raises(InvalidArgumentError, match="`lams` to be positive numbers"):
-        Settings(lams=values)
 
 
 def test_more_test_images_than_are_left_are_refused() -> None:
