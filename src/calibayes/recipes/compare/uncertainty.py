@@ -85,7 +85,7 @@ def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: f
         >>> print(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
         0.021 (0.014 to 0.028)
         >>> round(found.p_value, 3), round(mean_difference([0.020, 0.024, 0.019], 0.001**2, comparisons=7).p_value, 3)
-        (0.005, 0.036)
+        (0.005, 0.037)
     """
     seeds = len(per_seed)
     value = statistics.fmean(per_seed)
