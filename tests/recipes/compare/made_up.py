@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from calibayes.recipes.compare.contenders import CONTENDERS, Contender
-from calibayes.recipes.compare.differences import Differences
-from calibayes.recipes.compare.resampling import RESAMPLED
+from calibayes.recipes.compare.differences import COMPARED, Differences
 
 BY_NAME = {str(each): each for each in CONTENDERS}
 NOISE = torch.randn(2, 500, generator=torch.Generator().manual_seed(0))
@@ -32,7 +31,7 @@ def made_up(
     for place, contender in enumerate(CONTENDERS):
         means = {score: named.get(str(contender), usual) for score, (usual, named) in told.items()}
         own = [shift * (1 + 0.1 * place) for shift in seeds]
-        values[contender] = {score: [means[score] + shift for shift in own] for score in RESAMPLED}
+        values[contender] = {score: [means[score] + shift for shift in own] for score in COMPARED}
         luck = test_error * (NOISE[0] + 0.5 * (place % 2) * NOISE[1])
-        draws[contender] = {score: (means[score] + luck * (1 + 0.5 * (place // 2))).double() for score in RESAMPLED}
+        draws[contender] = {score: (means[score] + luck * (1 + 0.5 * (place // 2))).double() for score in COMPARED}
     return Differences(values, draws)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,10 @@ from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
 from tests.recipes.compare.blobs import BLOBS, MISLED, TINY, TRAININGS, Shown, shown
 
 import calibayes as cb
+from calibayes.data.predictions import read_predictions
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.compare import CONTENDERS, Comparison, Run, Settings, Task, compare, jobs
+from calibayes.recipes.compare.differences import COMPARED, differences
 from calibayes.recipes.compare.files import FILES
 from calibayes.recipes.compare.trainings import choose, run_trainings
 
@@ -78,6 +81,10 @@ def test_the_predictions_are_those_that_were_scored(first: Shown) -> None:
                     assert stored["probs"].dtype == np.float32
                     assert stored["class_names"].tolist() == ["top", "right", "left"]
                     again = cb.evaluate(stored["probs"], stored["targets"], intervals=False)
+                    table = read_predictions(path)
+                    np.testing.assert_array_equal(table.probs, stored["probs"])
+                    np.testing.assert_array_equal(table.targets, stored["targets"])
+                    assert table.class_names == ("top", "right", "left")
                 assert again.nll == scores["nll"]
                 assert again.ece == scores["ece"]
                 files.add(path)
@@ -168,8 +175,31 @@ def test_the_difference_over_seeds_is_that_of_the_scores(first: Shown) -> None:
     for each in first.numbers["differences"]:
         for score in ("nll", "accuracy", "brier", "ece"):
             one, two = (by_name[each[side]]["test"][score]["mean"] for side in ("first", "second"))
-            assert each[score]["value"] == pytest.approx(one - two, abs=1e-12)
+            if score != "ece":  # which counts without what chance adds to it
+                assert each[score]["value"] == pytest.approx(one - two, abs=1e-12)
             assert each[score]["low"] <= each[score]["value"] <= each[score]["high"]
+
+
+def test_with_one_seed_and_one_comparison_it_is_the_paired_difference_of_the_metrics(found: Comparison) -> None:
+    pair = {each: replace(found.entries[each], test_probs=found.entries[each].test_probs[:1]) for each in CONTENDERS[1:5:3]}
+    ours, (one, two) = differences(pair, found.targets), pair
+    theirs = cb.metrics.differences(pair[one].test_probs[0], pair[two].test_probs[0], found.targets)
+    for score in COMPARED:
+        estimate, expected = ours.between(one, two, score), theirs[score]
+        assert estimate.value == expected.value
+        width = expected.high - expected.low
+        assert estimate.high - estimate.low == pytest.approx(width, rel=0.15)  # percentiles against a normal interval
+
+
+def test_draws_of_the_test_examples_are_shared_by_seeds(found: Comparison) -> None:
+    # A contender whose seeds are all the same network has as much chance in its test examples as that network alone.
+    each = CONTENDERS[0]
+    once, often = (
+        differences({each: replace(found.entries[each], test_probs=found.entries[each].test_probs[:1] * count)}, found.targets)
+        for count in (1, 3)
+    )
+    for score in COMPARED:
+        torch.testing.assert_close(often.draws[each][score], once.draws[each][score])
 
 
 def test_one_seed_has_no_interval_for_training(tmp_path: Path) -> None:

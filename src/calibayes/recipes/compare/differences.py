@@ -8,14 +8,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from calibayes.metrics.arrays import as_predictions
+from calibayes.metrics.differences import Movement, movements
+from calibayes.metrics.evaluate import Settings
+from calibayes.metrics.measuring import draws, values
 from calibayes.recipes.compare.contenders import Contender, Entry
-from calibayes.recipes.compare.resampling import RESAMPLED, draw_counts, replicates
+from calibayes.recipes.compare.jobs import Probs
 from calibayes.recipes.compare.uncertainty import Estimate, mean_difference
 
-__all__ = ["DRAWS", "LEVEL", "Differences", "differences"]
+__all__ = ["COMPARED", "DRAWS", "LEVEL", "Differences", "differences"]
 
+COMPARED = ("nll", "accuracy", "brier", "ece")
 LEVEL = 0.95
 DRAWS = 1000
+_PARTS = frozenset({"means", "bins"})  # what the scores of `COMPARED` are made of
+_SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +30,9 @@ class Differences:
     """What differences between contenders are computed from.
 
     Attributes:
-        values: for each contender and score, one test value per seed.
-        draws: for each contender and score, the mean over seeds on every draw of the test examples.
+        values: for each contender and score, one test value per seed; the ECE without what chance adds to it, as in
+            `calibayes.metrics.differences`, so it is lower than the one that `evaluate` shows.
+        draws: for each contender and score, how far every draw of the test examples moves the mean over seeds.
     """
 
     values: Mapping[Contender, Mapping[str, Sequence[float]]]
@@ -54,13 +62,16 @@ class Differences:
 
 def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differences:
     """Draw the test examples again, the same draws for all contenders and seeds, and score all of them on every draw."""
-    counts = draw_counts(len(targets), DRAWS)
-    draws = {}
-    for contender, entry in entries.items():
-        mean = torch.stack([replicates(probs, targets, counts) for probs in entry.test_probs]).mean(0)
-        draws[contender] = dict(zip(RESAMPLED, mean, strict=True))
-    values = {
-        contender: {score: [float(getattr(each, score)) for each in entry.test] for score in RESAMPLED}
-        for contender, entry in entries.items()
-    }
-    return Differences(values, draws)
+    told = {contender: [_moved(probs, targets) for probs in entry.test_probs] for contender, entry in entries.items()}
+    return Differences(
+        {each: {score: [seed[score].corrected for seed in seeds] for score in COMPARED} for each, seeds in told.items()},
+        {
+            each: {score: torch.stack([seed[score].deviations for seed in seeds]).mean(0) for score in COMPARED}
+            for each, seeds in told.items()
+        },
+    )
+
+
+def _moved(probs: Probs, targets: Tensor) -> dict[str, Movement]:
+    sample = Settings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
+    return movements(draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS))

@@ -18,11 +18,10 @@ from calibayes.metrics.scores import as_json_numbers
 from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.comparison import Comparison
 from calibayes.recipes.compare.contenders import Contender, Entry
-from calibayes.recipes.compare.differences import DRAWS, LEVEL
+from calibayes.recipes.compare.differences import COMPARED, DRAWS, LEVEL
 from calibayes.recipes.compare.folder import machine, unwritable, versions, write_whole
 from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
 from calibayes.recipes.compare.memory import RECIPE
-from calibayes.recipes.compare.resampling import RESAMPLED
 from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.compare.verdict import RANKING
 
@@ -130,7 +129,7 @@ def _contender(entry: Entry) -> dict[str, Any]:
 
 
 def _differences(found: Comparison, first: Contender, second: Contender) -> dict[str, Any]:
-    return {score: found.differences.between(first, second, score)._asdict() for score in RESAMPLED}
+    return {score: found.differences.between(first, second, score)._asdict() for score in COMPARED}
 
 
 def _write_predictions(found: Comparison, folder: Path) -> None:

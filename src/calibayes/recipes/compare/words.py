@@ -117,6 +117,7 @@ def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:
     lines = [
         f"Intervals: {100 * LEVEL:g} %, corrected for {found.comparisons} comparisons (Bonferroni); "
         f"they cover the chance in {chance}. Clearly: the interval does not hold 0.",
+        "Differences in ECE are without what chance adds to an ECE, which is more where it is small.",
     ]
     if found.seeds == 1:
         lines.append("One seed: nothing is known about the chance in training, and another one may turn the order round.")
