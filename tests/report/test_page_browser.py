@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -275,6 +277,10 @@ def test_print(browser: Browser, written: Write) -> None:
     assert sum(map(int, state["ink"][4:-1].split(","))) < 200
     assert state["breaks"] == ["auto"] + ["page"] * 6
     assert state["width"] == 718
+    browser.media()
+    pdf = base64.b64decode(browser.devtools("Page.printToPDF")["data"])
+    assert 7 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 12
+    assert len(pdf) < 3_000_000
 
 
 def test_download_is_the_json(browser: Browser, written: Write, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -13,6 +14,7 @@ __all__ = ["bin_lines", "highest_share", "reliability_chart"]
 _WIDTH, _HEIGHT = 330, 408
 _X = Scale(0, 1, 46, 318)
 _Y = Scale(0, 1, 284, 12)
+_HATCH = 6  # between two lines, measured along the axis
 _STRIP_TOP, _STRIP_BOTTOM = 302, 362
 
 
@@ -82,9 +84,12 @@ def _bar(group: Element, entry: dict[str, Any], strip: Scale) -> None:
     confidence, accuracy = entry["confidence"], entry["accuracy"]
     add(group, "rect", x=left, y=_Y(1), width=width, height=_STRIP_BOTTOM - _Y(1), class_="hit")
     add(group, "rect", x=left, y=_Y(accuracy), width=width, height=_Y(0) - _Y(accuracy), class_="bar")
-    low, high = sorted((confidence, accuracy))
-    kind = "over" if confidence > accuracy else "under"
-    add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_=f"gap {kind}")
+    if confidence != accuracy:
+        low, high = sorted((confidence, accuracy))
+        kind = "over" if confidence > accuracy else "under"
+        add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_=f"gap {kind}")
+        lines = _hatching(left, right, _Y(high), _Y(low), rising=kind == "over")
+        add(group, "path", d=lines, class_=f"hatch {kind}")
     if entry["band"] is not None:
         low, high = entry["band"]
         add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_="band")
@@ -92,6 +97,21 @@ def _bar(group: Element, entry: dict[str, Any], strip: Scale) -> None:
     top = strip(entry["share"])
     # A bin with one answer among thousands still shows that it is not empty.
     add(group, "rect", x=left, y=min(top, _STRIP_BOTTOM - 1), width=width, height=max(_STRIP_BOTTOM - top, 1), class_="share")
+
+
+def _hatching(left: float, right: float, top: float, bottom: float, *, rising: bool) -> str:
+    """Slanted lines across a box, in step with those of its neighbours.
+
+    They are drawn as lines because a pattern is printed as a picture of many megabytes.
+    """
+    turn = 1 if rising else -1  # along a line, x + turn·y stays the same
+    first, last = sorted((turn * top, turn * bottom))
+    lines = []
+    for step in range(math.ceil((left + first) / _HATCH), math.floor((right + last) / _HATCH) + 1):
+        level = step * _HATCH
+        start, end = max(left, level - last), min(right, level - first)
+        lines.append(f"M{start:.1f} {turn * (level - start):.1f}l{end - start:.1f} {-turn * (end - start):.1f}")
+    return "".join(lines)
 
 
 def _axes(root: Element, top_share: float) -> None:
