@@ -91,6 +91,7 @@ def test_columns_called_like_the_labels(tmp_path: Path) -> None:
     assert (table.class_names, table.targets.tolist()) == (("dog", "cat"), [1, 0])
     table = read(tmp_path, "label,0,1,2", "2.0,0,0.25,0.75", "1,0,0,1", "0,1,0,0")
     assert (table.class_names, table.targets.tolist()) == (("0", "1", "2"), [2, 1, 0])
+    assert read(tmp_path, "label,a,b,flag", "a,0.5,0.5,0", "b,1,0,0").class_names == ("a", "b")
     table = read(tmp_path, "label,a,b", "a,2,1", "b,0,7", logits=True)
     assert (table.kind, table.class_names) == ("logits", ("a", "b"))
 

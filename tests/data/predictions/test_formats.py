@@ -17,6 +17,7 @@ import pytest
 from tests.data.predictions.written import predictions, same, text, write_csv, write_npz, write_parquet
 
 from calibayes.data.predictions import read_predictions
+from calibayes.data.predictions.csv_file import CsvFile
 
 NAMES = ("cat", "dog", "cow")
 SIMPLE = "label,p_cat,p_dog,p_cow\ndog,0.25,0.5,0.25\ncat,1,0,0\n"
@@ -85,6 +86,28 @@ def test_the_name_is_the_file_name_without_its_ending(tmp_path: Path, name: str,
     content = gzip.compress(SIMPLE.encode()) if name.endswith("gz") else SIMPLE
     table = read_predictions(str(text(tmp_path, content, name)))
     assert (table.name, table.path) == (stem, tmp_path / name)
+
+
+def test_sound_files_are_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(CsvFile, "_slow")
+    content = (
+        '\ufeff\r\n"label","p_two\r\nlines",p_b,note\r\n"two\r\nlines",0.25,"0.75","a ""b"""\r\n\r\nb, 0 ,1,"x\ny"\r\n\r\n'
+    )
+    for name, stored in (("a.csv", content.encode()), ("a.csv.gz", gzip.compress(content.encode()))):
+        table = read_predictions(text(tmp_path, stored, name))
+        assert table.class_names == ("two\r\nlines", "b")
+        assert table.probs.tolist() == [[0.25, 0.75], [0, 1]]
+        assert table.targets.tolist() == [0, 1]
+
+
+def test_long_files_and_long_rows_are_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(CsvFile, "_slow")
+    rows = '"a\nb,0.5,0.5",0.25,0.75\nc,0,1\n' * 40_000
+    table = read_predictions(text(tmp_path, 'label,"p_a\nb,0.5,0.5",p_c\n' + rows))
+    assert table.targets.tolist() == [0, 1] * 40_000
+    assert table.probs.sum(0).tolist() == [10_000, 70_000]
+    rows = f"a,0.5,0.5,{'x' * 1_500_000}\n" * 4
+    assert read_predictions(text(tmp_path, "label,p_a,p_b,note\n" + rows)).n == 4
 
 
 def test_labels_that_other_readers_take_for_missing_stay_labels(tmp_path: Path) -> None:

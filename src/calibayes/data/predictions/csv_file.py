@@ -133,25 +133,25 @@ class CsvFile:
 
     def _slow(self, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
         """The same as `_fast`, or the error that says where the trouble is."""
-        width = len(self.names)
         text_places = [(name, self._places[name]) for name in texts]
-        number_places = [(name, self._places[name]) for name in numbers]
+        number_places = [self._places[name] for name in numbers]
         codes: dict[str, array[int]] = {name: array("q") for name in texts}
         values: dict[str, dict[str, int]] = {name: {} for name in texts}
         flat = array("d")
         for line, cells in self._records():
-            if len(cells) != width:
+            if len(cells) != len(self.names):
                 raise self._wrong_width(line, cells)
-            for name, j in text_places:
-                if not is_utf8(cells[j]):
-                    what = f"{shown(cells[j])} is not UTF-8. Save the file as UTF-8."
+            for name, place in text_places:
+                if not is_utf8(cells[place]):
+                    what = f"{shown(cells[place])} is not UTF-8. Save the file as UTF-8."
                     raise problem(self._path, what, where=f"line {line}, column {shown(name)}")
-                codes[name].append(values[name].setdefault(cells[j], len(values[name])))
-            for name, j in number_places:
-                value = _number(cells[j])
-                if value is None:
-                    raise problem(self._path, complaint(cells[j]), where=f"line {line}, column {shown(name)}")
-                flat.append(value)
+                codes[name].append(values[name].setdefault(cells[place], len(values[name])))
+            chosen = [cells[place] for place in number_places]
+            row = _numbers(chosen)
+            if row is None:
+                name, cell = next(pair for pair in zip(numbers, chosen, strict=True) if not is_number(pair[1]))
+                raise problem(self._path, complaint(cell), where=f"line {line}, column {shown(name)}")
+            flat.extend(row)
         columns = {name: TextColumn(np.array(codes[name], dtype=np.int64), tuple(values[name])) for name in texts}
         return Contents(columns, np.array(flat, dtype=np.float64).reshape(-1, len(numbers)) if numbers else np.empty((0, 0)))
 
@@ -204,15 +204,16 @@ class _QuoteCounter(io.BufferedIOBase):
         super().close()
 
 
-def _number(cell: str) -> float | None:
-    """The number in a cell, None if there is none."""
+def _numbers(cells: list[str]) -> list[float] | None:
+    """The numbers in some cells, None if one of them holds none."""
     try:
-        value = float(cell)
+        values = list(map(float, cells))
     except ValueError:
         return None
-    # Python's float also takes 1_000, nan and digits of other scripts.
-    plain = cell.isascii() and "_" not in cell and math.isfinite(value)
-    return value if plain or is_number(cell) else None
+    # Python's float also takes 1_000, nan and digits of other scripts; most rows need no look at each cell.
+    text = "".join(cells)
+    plain = text.isascii() and "_" not in text and math.isfinite(sum(values))
+    return values if plain or all(map(is_number, cells)) else None
 
 
 def _coded(column: Any) -> TextColumn:

@@ -116,7 +116,7 @@ def _by_place(arrays: Arrays, label: str, labels: TextColumn, names: tuple[str, 
     if fits_place and fits_name and [key(name) for name in names] != places:
         what = f"the labels {listed(labels.values)} in {shown(label)} may be class names ({listed(names)}) or count from 0. "
         raise problem(arrays.path, what + "Store them as texts (astype(str)) if they are names, or leave class_names out.")
-    if not fits_place or fits_name:
+    if not fits_place:
         return labels
     return TextColumn(labels.codes, tuple(names[int(value)] for value in labels.values))
 
