@@ -91,7 +91,7 @@ def test_killed_in_the_middle_and_started_again(undisturbed: Shown, trained: lis
     again = shown(tmp_path)
     assert len(trained) == TRAININGS - kept
     assert again.numbers["seconds"]["trainings_from_before"] == kept
-    assert "trainings are there from before." in again.err
+    assert f"From before: {kept} of {TRAININGS} trainings." in again.err
     assert lasting(again.numbers) == lasting(undisturbed.numbers)
     assert (tmp_path / "table.txt").read_text() == (undisturbed.folder / "table.txt").read_text()
 

@@ -45,11 +45,11 @@ CONTENDERS = tuple(Contender(scheme, scaled) for scheme in ("fnn", "ca-fnn", "bn
 
 @dataclass(frozen=True)
 class Entry:
-    """One contender's results; every list has one item per seed.
+    r"""One contender's results; every list has one item per seed.
 
     Attributes:
         contender: who it is.
-        run: its scheme, $\\lambda$ and $\\beta$, with the first seed.
+        run: its scheme, $\lambda$ and $\beta$, with the first seed.
         temperatures: 1 for a plain contender.
         validation_probs: what it says about the validation examples.
         test_probs: what it says about the test examples.

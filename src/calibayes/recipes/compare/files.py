@@ -19,11 +19,12 @@ from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.comparison import Comparison
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.differences import COMPARED, DRAWS, LEVEL
-from calibayes.recipes.compare.folder import machine, unwritable, versions, write_whole
+from calibayes.recipes.compare.folder import machine, prepare, unwritable, versions, write_whole
 from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
 from calibayes.recipes.compare.memory import RECIPE
 from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.compare.verdict import RANKING
+from calibayes.recipes.compare.words import closing_words
 
 __all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "write"]
 
@@ -83,6 +84,7 @@ def describe(found: Comparison, command: str) -> dict[str, Any]:
             "leader": None if verdict.leader is None else str(verdict.leader),
             "recommended": None if verdict.recommended is None else str(verdict.recommended),
             "clearly_worse": [str(each) for each in verdict.clearly_worse],
+            "text": closing_words(verdict, found.differences, found.settings, found.task),
         },
         "intervals": {
             "level": LEVEL,
@@ -134,7 +136,7 @@ def _differences(found: Comparison, first: Contender, second: Contender) -> dict
 
 def _write_predictions(found: Comparison, folder: Path) -> None:
     """Probabilities of every contender and seed; what other settings have left there under such names is cleared away."""
-    folder.mkdir(exist_ok=True)
+    prepare(folder)
     names = np.array(found.class_names)
     written = set()
     validation, test = found.trainings.data.validation[1], found.targets

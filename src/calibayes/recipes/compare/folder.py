@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ import torch
 import calibayes
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["machine", "prepare", "unwritable", "versions", "write_whole"]
+__all__ = ["clear_abandoned", "machine", "prepare", "unwritable", "versions", "write_whole"]
+
+_ABANDONED = 3600.0  # seconds after which nobody is still writing a file
 
 
 def prepare(folder: Path) -> None:
@@ -23,8 +27,17 @@ def prepare(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        clear_abandoned(folder)
     except OSError as error:
         raise unwritable(folder, error) from error
+
+
+def clear_abandoned(folder: Path) -> None:
+    """Remove what was being written when a process was killed, but not what another one is writing now."""
+    for left in folder.glob(".*-*"):
+        with contextlib.suppress(FileNotFoundError):  # another process has cleared it away
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                left.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:

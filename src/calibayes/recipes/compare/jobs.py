@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.data import Splits
+from calibayes.data.overlap import check_apart
 from calibayes.metrics import Scores, evaluate
 from calibayes.objective import Objective
 from calibayes.posterior import MeanField, Point
@@ -54,8 +56,11 @@ class Tested:
 
 @lru_cache(maxsize=1)
 def load(task: Task, settings: Settings) -> Splits:
-    """The task's data, the same for every run."""
-    return task.load(settings.train, settings.validation, settings.test)
+    """The task's data, the same for every run; parts that share examples are refused."""
+    splits = task.load(settings.train, settings.validation, settings.test)
+    for first, second in combinations(("train", "validation", "test"), 2):
+        check_apart(getattr(splits, first), getattr(splits, second), first, second)
+    return splits
 
 
 def scored(probs: Probs, targets: Tensor) -> Scores:

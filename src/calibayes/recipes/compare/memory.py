@@ -28,10 +28,10 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Memory:
-    """The trainings of one task with one choice of settings, kept in a store or, without one, nowhere.
+    r"""The trainings of one task with one choice of settings, kept in a store or, without one, nowhere.
 
     A training is known by all that determines it: the data (a checksum of the training and validation examples), the
-    network, the settings of training, scheme, $\\lambda$, $\\beta$ and seed, and the versions of the recipe, calibayes and
+    network, the settings of training, scheme, $\lambda$, $\beta$ and seed, and the versions of the recipe, calibayes and
     torch. Test examples have no part in it. How many seeds and which other candidates there are has none either, so a
     comparison that is started again with more of them takes up what is there.
     """

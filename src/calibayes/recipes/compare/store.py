@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +11,12 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from calibayes.recipes.compare.folder import unwritable
+from calibayes.recipes.compare.folder import prepare, unwritable
 from calibayes.treefile import TreeFileError, read_tree, write_tree
 
 __all__ = ["DamagedError", "Store", "key"]
 
 _KIND = "calibayes comparison result"
-_ABANDONED = 3600.0  # seconds after which nobody is still writing a file
 
 
 class DamagedError(Exception):
@@ -50,15 +48,7 @@ class Store:
 
     def open(self) -> None:
         """Make the folder, and clear away what was being written when a process was killed."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for left in self.folder.glob(".*-*"):
-                if time.time() - left.stat().st_mtime > _ABANDONED:
-                    left.unlink(missing_ok=True)
-        except FileNotFoundError:  # another process cleared it away first
-            pass
-        except OSError as error:
-            raise unwritable(self.folder, error) from error
+        prepare(self.folder)
 
     def path(self, label: str, identity: Mapping[str, Any]) -> Path:
         """The file of a result; the label is for people who look into the folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from calibayes.data import Splits, fashion_mnist
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks import SmallCNN
 
-__all__ = ["FASHION_MNIST", "Task", "digest"]
+__all__ = ["FASHION_MNIST", "Task", "check_portable", "digest"]
 
 _SPLIT_SEED = 0
 
@@ -47,6 +48,17 @@ class Task:
     examples: str
     load: Callable[[int, int, int], Splits]
     network: Callable[[], nn.Module]
+
+
+def check_portable(task: Task) -> None:
+    """Raise `InvalidArgumentError` unless worker processes can be given the task."""
+    try:
+        pickle.dumps(task)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"Expected `load` and `network` of the task {task.name!r} to be functions of a module, which worker processes "
+            f"can import, but got one that cannot be sent to them: {error}. Or use `workers=1`."
+        ) from error
 
 
 def digest(*parts: tuple[Tensor, Tensor]) -> str:

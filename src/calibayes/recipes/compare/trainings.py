@@ -17,7 +17,7 @@ from calibayes.recipes.compare.jobs import Tested, Trained
 from calibayes.recipes.compare.memory import Memory
 from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Run, Settings
-from calibayes.recipes.compare.task import Task
+from calibayes.recipes.compare.task import Task, check_portable
 from calibayes.recipes.compare.workers import default_workers, spread, started
 
 __all__ = ["RULE", "Trainings", "choose", "run_trainings"]
@@ -92,6 +92,8 @@ def run_trainings(
         progress: where to show how far it is; nowhere by default.
     """
     workers = default_workers() if workers is None else workers
+    if workers > 1:
+        check_portable(task)
     begin = time.monotonic()
     data = jobs.load(task, settings)  # wrong sizes are found before processes start
     memory = Memory.at(task, settings, folder)
@@ -106,12 +108,15 @@ def run_trainings(
     cost += sum(settings.seeds * jobs.cost_of_test(settings, scheme) for scheme in SCHEMES)
     kept = 0
 
-    def known_training(run: Run) -> Trained | None:
+    def known_trainings(runs: Sequence[Run]) -> list[Trained | None]:
         nonlocal kept
-        found = memory.trained(run, shown.note)
-        if found is not None:
-            kept += 1
-            shown.skip(jobs.cost_of_training(settings, run.scheme), training=True)
+        found = [memory.trained(run, shown.note) for run in runs]
+        for each in found:
+            if each is not None:
+                kept += 1
+                shown.skip(jobs.cost_of_training(settings, each.run.scheme), training=True)
+        if any(each is not None for each in found):
+            shown.note(f"From before: {kept} of {len(planned)} trainings.")
         return found
 
     def known_test(trained: Trained) -> Tested | None:
@@ -128,15 +133,11 @@ def run_trainings(
         shown.advance(jobs.cost_of_test(settings, result.run.scheme))
 
     with shown.over(cost, len(planned)), started(workers) as pool:
-        known = [known_training(run) for run in (*candidates, *early)]
-        if kept:
-            shown.note(f"{kept} trainings are there from before.")
-        first = _completed(pool, memory.train, [*candidates, *early], known, trained_one)
+        first = _completed(pool, memory.train, [*candidates, *early], known_trainings([*candidates, *early]), trained_one)
         tried = first[: len(candidates)]
         chosen = choose(tried)
         late = [chosen[s].run.with_seed(seed) for s in SCHEMES for seed in seeds if chosen[s].run not in settled]
-        known = [known_training(run) for run in late]
-        others = first[len(candidates) :] + _completed(pool, memory.train, late, known, trained_one)
+        others = first[len(candidates) :] + _completed(pool, memory.train, late, known_trainings(late), trained_one)
         final = [each for s in SCHEMES for each in (chosen[s], *(other for other in others if other.run.scheme == s))]
         tested = _completed(pool, memory.test, final, [known_test(each) for each in final], tested_one)
     return Trainings(
