@@ -61,6 +61,14 @@ def test_logits_are_known_by_their_names(tmp_path: Path, header: str) -> None:
     assert table.logits.tolist() == [[3, -1], [1000, -1000]]
 
 
+def test_classes_called_logit_are_not_logits(tmp_path: Path) -> None:
+    table = read(tmp_path, "label,logit_a,logit_b,p", "logit_a,0.25,0.75,3", "logit_b,0.5,0.5,3")
+    assert (table.kind, table.class_names) == ("probabilities", ("logit_a", "logit_b"))
+    assert read(tmp_path, "label,m_logitech,m_other", "other,0.25,0.75", columns="m_*").kind == "probabilities"
+    assert read(tmp_path, "y,logit0,logit1", "1,2,3").kind == "logits"
+    assert read(tmp_path, "y,mine_logit_0,mine_logit_1", "1,2,3", columns="mine_logit_*").kind == "logits"
+
+
 def test_logits_are_never_guessed_from_values(tmp_path: Path) -> None:
     header, row = "label,p_a,p_b", "b,0.25,0.75"
     assert read(tmp_path, header, row).kind == "probabilities"

@@ -21,6 +21,7 @@ LABEL_NAMES = (
     *("ground_truth", "gold", "gold_label", "actual", "outcome"),
 )
 _ONE_COLUMN = re.compile(r"(?:y_|pred_|predicted_)?(?:p|probs?|probas?|probability|scores?|confidence|conf|logits?)(?:_hat)?")
+_LOGIT = re.compile(r"(?:^|[\s_.])logits?(?:$|[\s_.\d])", re.IGNORECASE)
 _DECISIONS = {
     *("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred", "y_hat"),
     *("decision", "pred_label", "pred_class"),
@@ -89,13 +90,15 @@ def find_scores(
         raise problem(source.path, what + "Name the columns of the logits: --columns.")
     if not logits and len(rest) >= 2 and not _sum_to_one(source, by_label) and _sum_to_one(source, rest):
         # A class without examples has a column, but no label is called like it.
-        return _scores(rest, logits)
-    return _scores(by_label or [_one_column(source, free, rest, logits)], logits)
+        return _scores(rest, False)
+    if by_label:
+        # The names are those of classes, so they do not speak of logits, even if a class is called "logit".
+        return _scores(by_label, bool(logits))
+    return _scores([_one_column(source, free, rest, logits)], logits)
 
 
 def _scores(columns: Sequence[str], logits: bool | None, pattern: str | None = None) -> Scores:
-    said = [said_by(name) for name in columns]
-    called = all((one is not None and one.logits) or "logit" in name.lower() for name, one in zip(columns, said, strict=True))
+    called = all(_LOGIT.search(name) for name in columns)
     return Scores(tuple(columns), called if logits is None else logits, namings(columns, pattern))
 
 
@@ -166,9 +169,9 @@ def _one_column(source: Source, free: Sequence[str], rest: Sequence[str], logits
         name for name in free if name in numeric and (_ONE_COLUMN.fullmatch(name.strip().lower()) or said_by(name) is not None)
     ]
     if logits is not None and len(found) > 1:
-        found = [name for name in found if ("logit" in name.lower()) == logits] or found
+        found = [name for name in found if bool(_LOGIT.search(name)) == logits] or found
     if len(found) == 1:
-        if not logits and "logit" not in found[0].lower():
+        if not logits and not _LOGIT.search(found[0]):
             _check_not_confidence(source, found[0])
         return found[0]
     if found:
