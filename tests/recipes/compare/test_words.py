@@ -98,5 +98,5 @@ def test_the_table_says_who_is_clearly_worse() -> None:
 
 
 def test_the_opening_counts_the_trainings() -> None:
-    said = opening_words(FASHION_MNIST, Settings.thorough(), 2)
-    assert "41 trainings of 30 epochs, 2 at a time" in said  # 1 + 4 + 4 + 16 candidates, and 4 more seeds of 4 schemes
+    said = opening_words(FASHION_MNIST, Settings.thorough(5), 2)
+    assert "41 trainings of 12 epochs, 2 at a time" in said  # 1 + 4 + 4 + 16 candidates, and 4 more seeds of 4 schemes

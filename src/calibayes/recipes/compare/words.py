@@ -121,9 +121,9 @@ def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:
     ]
     if found.seeds == 1:
         lines.append("One seed: nothing is known about the chance in training, and another one may turn the order round.")
-        lines.append("Do not decide by it. More seeds: --seeds 5")
+        lines.append("Do not decide by it. More seeds: --seeds 8")
     elif found.seeds == 2:
-        lines.append("Two seeds say little about the chance in training, so the intervals are wide. More seeds: --seeds 5")
+        lines.append("Two seeds say little about the chance in training, so the intervals are wide. More seeds: --seeds 8")
     return lines
 
 
