@@ -56,10 +56,14 @@ class ClassBins:
         return (seen - part * seen.sum(-1, keepdim=True)) * _inverse_root(part)
 
     @property
+    def frequency(self) -> Tensor:
+        """How much of the data is of each class, shape ``[..., K]``."""
+        return (self.observed / self.total).sum(-1)
+
+    @property
     def uncertainty(self) -> Tensor:
         r"""$\sum_k \bar o_k (1 - \bar o_k)$: the Brier score of always answering with the frequencies of the classes."""
-        frequency = (self.observed / self.total).sum(-1)
-        return (frequency * (1 - frequency)).sum(-1)
+        return (self.frequency * (1 - self.frequency)).sum(-1)
 
     @property
     def ece_by_class(self) -> Tensor:

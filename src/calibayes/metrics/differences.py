@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from torch import Tensor
+import torch
 
 from calibayes.checks import positive_integer, share
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.evaluate import Settings
-from calibayes.metrics.intervals import Draws
+from calibayes.metrics.intervals import Draws, Moves, quantiles
 from calibayes.metrics.kernel import WIDTH
 from calibayes.metrics.measuring import draws, values
 
-__all__ = ["Difference", "Movement", "between", "differences", "movements"]
+__all__ = ["Difference", "between", "differences", "movements"]
+
+_ALIKE = 0.8
 
 
 class Difference(NamedTuple):
@@ -56,9 +58,13 @@ def differences(
     r"""How much two classifiers differ in every metric, with paired bootstrap intervals.
 
     The same examples are resampled for both, so what makes an example hard for both drops out: the interval is narrower
-    than those of `evaluate` suggest. Each calibration error counts without the bias $b$ that chance gives it (see
-    `calibayes.metrics.intervals`), and with $d_b$ the deviations of replicates, the interval is
+    than those of `evaluate` suggest. With $d_b$ the deviations of replicates it goes from
     $\hat\Delta - q_{1-\alpha/2}(d^A_b - d^B_b)$ to $\hat\Delta - q_{\alpha/2}(d^A_b - d^B_b)$.
+
+    Each calibration error counts without the bias that chance gives it (see `calibayes.metrics.intervals`). How large that
+    bias is depends on the true error, which is not known: the interval holds those of the worlds at both ends and in the
+    middle of each classifier's own interval, for all pairs of worlds, or where chance moves both errors alike (correlation
+    above 0.8) for the pairs of like worlds.
 
     Args:
         probs_a: class probabilities of the first, shape ``[n, K]`` or one column for two classes, torch or numpy.
@@ -89,32 +95,43 @@ def differences(
             f"Expected `probs_a` and `probs_b` of one shape, for the same examples and classes, "
             f"but got {list(first.probs.shape)} and {list(second.probs.shape)}."
         )
-    ours, theirs = (settings.sample(predictions, resample=True) for predictions in (first, second))
-    return between(*(movements(draws(each, values(each), replicates, seed)) for each in (ours, theirs)), level=level)
+    samples = [settings.sample(predictions, resample=True) for predictions in (first, second)]
+    ours, theirs = (movements(draws(sample, values(sample), replicates, seed), level) for sample in samples)
+    return between(ours, theirs, level=level)
 
 
-class Movement(NamedTuple):
-    """What a bootstrap says about one metric: the estimate without bias, and how far chance moves it in each replicate."""
-
-    corrected: float
-    deviations: Tensor
-
-
-def movements(told: dict[str, Draws]) -> dict[str, Movement]:
+def movements(told: dict[str, Draws], level: float) -> dict[str, Moves]:
     """All that a comparison needs of the draws."""
-    return {name: Movement(each.corrected(), each.deviations()) for name, each in told.items()}
+    return {name: each.moves(level) for name, each in told.items()}
 
 
-def between(first: dict[str, Movement], second: dict[str, Movement], *, level: float) -> dict[str, Difference]:
+def between(first: dict[str, Moves], second: dict[str, Moves], *, level: float) -> dict[str, Difference]:
     """First minus second, from draws of the same examples."""
     tail = (1 - share("level", level)) / 2
-    found = {}
-    for name in (metric.name for metric in METRICS if metric.name in first):
-        ours, theirs = first[name], second[name]
-        value = ours.corrected - theirs.corrected
-        apart = (ours.deviations - theirs.deviations).sort().values  # NaN comes last, and from infinite losses only
-        last = len(apart) - 1
-        low, high = value - float(apart[round((1 - tail) * last)]), value - float(apart[round(tail * last)])
-        known = last > 0 and math.isfinite(value) and math.isfinite(low) and math.isfinite(high)
-        found[name] = Difference(value, low, high) if known else Difference(value, math.nan, math.nan)
-    return found
+    return {
+        metric.name: _difference(first[metric.name], second[metric.name], tail) for metric in METRICS if metric.name in first
+    }
+
+
+def _difference(ours: Moves, theirs: Moves, tail: float) -> Difference:
+    worlds = [(a, b) for a in range(len(ours.estimates)) for b in range(len(theirs.estimates))]
+    if len(worlds) > 1 and _correlation(ours, theirs) > _ALIKE:
+        worlds = [(a, b) for a, b in worlds if a == b]
+    ends = []
+    for a, b in worlds:
+        value = ours.estimates[a] - theirs.estimates[b]
+        low, high = quantiles(ours.deviations[a] - theirs.deviations[b], tail)
+        ends.append((value - high, value - low))
+    value = ours.best - theirs.best
+    low, high = min(value, *(end[0] for end in ends)), max(value, *(end[1] for end in ends))
+    known = ours.deviations.shape[-1] > 1 and all(math.isfinite(each) for each in (value, low, high))
+    return Difference(value, low, high) if known else Difference(value, math.nan, math.nan)
+
+
+def _correlation(ours: Moves, theirs: Moves) -> float:
+    """How alike chance moves the two, in their middle worlds."""
+    a, b = (each.deviations[len(each.estimates) // 2] for each in (ours, theirs))
+    if torch.equal(a, b):
+        return 1.0
+    both = torch.corrcoef(torch.stack((a, b)))
+    return float(both[0, 1].nan_to_num())

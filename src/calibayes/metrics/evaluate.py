@@ -191,7 +191,7 @@ def scores_of(
 ) -> Scores:
     """Everything about a sample in one object."""
     tally, classes = sample.tally, sample.tally.classwise()
-    columns = ((classes.observed / classes.total).sum(-1), (classes.predicted / classes.total).sum(-1), classes.ece_by_class)
+    columns = (classes.frequency, (classes.predicted / classes.total).sum(-1), classes.ece_by_class)
     names = class_names or tuple(str(index) for index in range(tally.classes))
     return Scores(
         n=tally.n,

@@ -16,21 +16,15 @@ For a calibrated classifier $s = 0$ is such a world and the interval begins at 0
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from calibayes.metrics.bins import ReliabilityBins
-from calibayes.randomness import derived_seed
+from calibayes.metrics.families import Family
 
-__all__ = ["Draws", "Euclid", "Family", "Interval", "LargestGap", "Length", "Norm", "Plain", "Squared", "wilson"]
+__all__ = ["Below", "Draws", "Interval", "Moves", "Norm", "Plain", "Squared", "quantiles", "wilson"]
 
 _HALVINGS = 12
 
@@ -42,6 +36,24 @@ class Interval(NamedTuple):
     high: float
 
 
+class Moves(NamedTuple):
+    """How far chance moves an estimate, in one or several worlds that are not ruled out.
+
+    Attributes:
+        estimates: the true value as each world would have it, from the one observed less the bias of that world; that
+            of the middle world is the best.
+        deviations: what replicates add to the estimate in each world, shape ``[W, B]``, centred.
+    """
+
+    estimates: list[float]
+    deviations: Tensor
+
+    @property
+    def best(self) -> float:
+        """The estimate of the middle world."""
+        return self.estimates[len(self.estimates) // 2]
+
+
 class Draws(Protocol):
     """What a bootstrap tells about one metric."""
 
@@ -49,12 +61,8 @@ class Draws(Protocol):
         """An interval for the true value."""
         ...
 
-    def corrected(self) -> float:
-        """The estimate, without what chance adds to it."""
-        ...
-
-    def deviations(self) -> Tensor:
-        """How far chance moves the estimate, one number per replicate, centred."""
+    def moves(self, level: float) -> Moves:
+        """How far chance moves the estimate, in the worlds at the ends of the interval and in its middle."""
         ...
 
 
@@ -75,32 +83,12 @@ class Plain:
     def interval(self, level: float) -> Interval:
         """The central replicates."""
         shift = self.estimate - self.centre if math.isfinite(self.estimate) else 0.0
-        low, high = _quantiles(self.values, (1 - level) / 2)
+        low, high = quantiles(self.values, (1 - level) / 2)
         return Interval(low + shift, high + shift)
 
-    def corrected(self) -> float:
-        """The estimate itself."""
-        return self.estimate
-
-    def deviations(self) -> Tensor:
-        """Replicates minus what they are replicates of."""
-        return self.values - self.centre
-
-
-class Family(Protocol):
-    """Worlds whose true gaps are $s$ times those observed."""
-
-    def below(self, s: float) -> float:
-        """In which share of replicates of world $s$ the error is at most the one observed."""
-        ...
-
-    def truth(self, s: float) -> float:
-        """The true error of world $s$."""
-        ...
-
-    def errors(self, s: float) -> Tensor:
-        """The error of every replicate of world $s$."""
-        ...
+    def moves(self, level: float) -> Moves:
+        """Replicates around what they are replicates of: one world."""
+        return Moves([self.estimate], (self.values - self.centre).unsqueeze(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,32 +99,36 @@ class Norm:
 
     def interval(self, level: float) -> Interval:
         """The true errors of the worlds in which the observed one is not unusual."""
-        tail = (1 - level) / 2
-        return Interval(self.family.truth(self._world(1 - tail)), self.family.truth(self._world(tail)))
+        low, _, high = self._worlds(level)
+        return Interval(self.family.truth(low), self.family.truth(high))
 
-    @cached_property
-    def _likely(self) -> float:
-        return self._world(0.5)
+    def moves(self, level: float) -> Moves:
+        """In the worlds at both ends and in the one where the observed error is the median."""
+        estimates, deviations = [], []
+        for world in self._worlds(level):
+            errors = self.family.errors(world)
+            middle = float(errors.median())
+            estimates.append(max(0.0, self.family.observed - (middle - self.family.truth(world))))
+            deviations.append(errors - middle)
+        return Moves(estimates, torch.stack(deviations))
 
-    def corrected(self) -> float:
-        """The true error of the world in which the observed one is the median."""
-        return self.family.truth(self._likely)
+    def _worlds(self, level: float) -> tuple[float, float, float]:
+        tail, observed = (1 - level) / 2, self.family.observed
+        # An error smaller than chance makes of a calibrated classifier is luck, and no evidence of an error below zero:
+        # the upper end is at least the one that such a classifier would have by rights.
+        fair = max(observed, float(self.family.errors(0.0).median()))
+        return self._world(1 - tail, observed), self._world(0.5, observed), self._world(tail, fair)
 
-    def deviations(self) -> Tensor:
-        """Errors of that world around their median."""
-        errors = self.family.errors(self._likely)
-        return errors - errors.median()
-
-    def _world(self, share: float) -> float:
-        """The largest $s$ in which at least this share of replicates lies at or below the observed error."""
-        if self.family.below(0.0) < share:
+    def _world(self, share: float, error: float) -> float:
+        """The largest $s$ in which at least this share of replicates lies at or below ``error``."""
+        if self.family.below(0.0, error) < share:
             return 0.0
         low, high = 0.0, 2.0
-        while self.family.below(high) >= share and high < 1e6:
+        while self.family.below(high, error) >= share and high < 1e9 and self.family.truth(high) > 0:
             low, high = high, 2 * high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.family.below(middle) >= share else (low, middle)
+            low, high = (middle, high) if self.family.below(middle, error) >= share else (low, middle)
         return low
 
 
@@ -151,101 +143,30 @@ class Squared:
         low, high = self.norm.interval(level)
         return Interval(low**2, high**2)
 
-    def corrected(self) -> float:
-        """The square of the norm's."""
-        return self.norm.corrected() ** 2
-
-    def deviations(self) -> Tensor:
-        """Squared errors of the world in which the observed one is the median, around their median."""
-        squares = (self.norm.corrected() + self.norm.deviations()).clamp_min(0).square()
-        return squares - squares.median()
+    def moves(self, level: float) -> Moves:
+        """The squares of the norm's."""
+        roots = self.norm.moves(level)
+        estimates = [root**2 for root in roots.estimates]
+        moved = (roots.deviations + torch.tensor(roots.estimates).to(roots.deviations)[:, None]).clamp_min(0).square()
+        return Moves(estimates, moved - moved.median(-1, keepdim=True).values)
 
 
-class _Worlds(ABC):
-    """A family whose true errors are proportional to $s$."""
+@dataclass(frozen=True, eq=False)
+class Below:
+    """What a squared norm leaves of a largest possible value, which chance keeps it from reaching."""
 
-    observed: float
+    most: float
+    squared: Squared
 
-    @abstractmethod
-    def errors(self, s: float) -> Tensor:
-        """The error of every replicate of world $s$."""
+    def interval(self, level: float) -> Interval:
+        """The largest value less the interval of the squared norm."""
+        low, high = self.squared.interval(level)
+        return Interval(self.most - high, self.most - low)
 
-    def below(self, s: float) -> float:
-        """In which share of replicates the error is at most the one observed; rounding does not count."""
-        return float((self.errors(s) <= self.observed * (1 + 1e-12)).double().mean())
-
-    def truth(self, s: float) -> float:
-        """The true error of world $s$."""
-        return s * self.observed
-
-
-class Length(_Worlds):
-    """The family of a vector of gaps, for any norm.
-
-    Args:
-        gaps: $v$, shape ``[D]``.
-        replicates: $v^*_b$, shape ``[B, D]``.
-        norm: the length of vectors ``[..., D]``.
-    """
-
-    def __init__(self, gaps: Tensor, replicates: Tensor, norm: Callable[[Tensor], Tensor]) -> None:
-        self._gaps, self._noise, self._norm = gaps, replicates - gaps, norm
-        self.observed = float(norm(gaps))
-
-    def errors(self, s: float) -> Tensor:
-        """The error of every replicate of world $s$."""
-        return self._norm(self._noise + s * self._gaps)
-
-
-class Euclid(_Worlds):
-    """The same for the Euclidean length, whose square is quadratic in $s$: three sums serve all worlds."""
-
-    def __init__(self, gaps: Tensor, replicates: Tensor) -> None:
-        noise = replicates - gaps
-        self._square, self._mixed, self._own = gaps.square().sum(), noise @ gaps, noise.square().sum(-1)
-        self.observed = float(self._square.sqrt())
-
-    def errors(self, s: float) -> Tensor:
-        """The error of every replicate of world $s$."""
-        return (s * s * self._square + 2 * s * self._mixed + self._own).clamp_min(0).sqrt()
-
-
-class LargestGap:
-    r"""The family of the largest gap of any bin, in which bins of few examples count as much as others.
-
-    Resampling a bin of one example always gives the same gap, as if it were known. So chance is drawn otherwise here: in
-    world $s$ the accuracy of a bin of $n_m$ examples is $a_m = \mathrm{conf}_m - s \, \mathrm{gap}_m$, and what is observed
-    of it is binomial.
-
-    Args:
-        bins: the observed bins.
-        replicates: how many times they are drawn.
-        seed: of the draws, the same for every world.
-    """
-
-    def __init__(self, bins: ReliabilityBins, replicates: int, seed: int) -> None:
-        filled = bins.weight > 0
-        self._sure, self._gap = bins.confidence[filled].numpy(), bins.gap[filled].numpy()
-        self._trials = bins.effective[filled].round().clamp_min(1).long().numpy()
-        self._replicates, self._seed = replicates, derived_seed(seed, "largest gap")
-        self._observed = float(np.abs(self._gap).max())
-
-    def errors(self, s: float) -> Tensor:
-        """The largest gap of every replicate of world $s$."""
-        generator = np.random.Generator(np.random.PCG64(self._seed))
-        right = generator.binomial(self._trials, self._accuracy(s), size=(self._replicates, len(self._gap)))
-        return torch.from_numpy(np.abs(right / self._trials - self._sure).max(-1))
-
-    def below(self, s: float) -> float:
-        """In which share of replicates the largest gap is at most the one observed."""
-        return float((self.errors(s) <= self._observed * (1 + 1e-9)).double().mean())
-
-    def truth(self, s: float) -> float:
-        """The largest true gap of world $s$; an accuracy cannot leave 0 … 1."""
-        return float(np.abs(self._accuracy(s) - self._sure).max())
-
-    def _accuracy(self, s: float) -> npt.NDArray[np.float64]:
-        return np.clip(self._sure - s * self._gap, 0.0, 1.0)
+    def moves(self, level: float) -> Moves:
+        """Those of the squared norm, the other way round."""
+        squared = self.squared.moves(level)
+        return Moves([self.most - each for each in squared.estimates], -squared.deviations)
 
 
 def wilson(rate: float, trials: float, level: float) -> Interval:
@@ -257,7 +178,7 @@ def wilson(rate: float, trials: float, level: float) -> Interval:
     return Interval(min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
 
 
-def _quantiles(values: Tensor, tail: float) -> tuple[float, float]:
+def quantiles(values: Tensor, tail: float) -> tuple[float, float]:
     """The values that leave ``tail`` of them on either side; not interpolated, as some may be infinite."""
     ordered = values.sort().values
     last = len(ordered) - 1

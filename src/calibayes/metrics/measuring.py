@@ -12,7 +12,8 @@ from torch import Tensor
 from calibayes.checks import positive_integer
 from calibayes.metrics.calibration import debiased, equal_mass_residuals, largest_gap, rms_gap
 from calibayes.metrics.cells import Cells, cell_places
-from calibayes.metrics.intervals import Draws, Euclid, LargestGap, Length, Norm, Plain, Squared
+from calibayes.metrics.families import Euclid, LargestGap, Length
+from calibayes.metrics.intervals import Below, Draws, Norm, Plain, Squared
 from calibayes.metrics.kernel import residual_features, unbiased, weighted_features
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth import SmoothWorlds, Spectrum
@@ -94,9 +95,7 @@ def draws(
         told |= _draws_of_bins(tally, counts, seed)
     if "classes" in parts:
         fewer = tally.class_blocks < tally.blocks
-        told |= _draws_of_classes(
-            tally, found, replicate_counts(tally.class_blocks, replicates, seed, "classes") if fewer else counts
-        )
+        told |= _draws_of_classes(tally, replicate_counts(tally.class_blocks, replicates, seed, "classes") if fewer else counts)
     if "cells" in parts:
         told |= _draws_of_cells(sample, found, counts)
     return told
@@ -186,12 +185,13 @@ def _draws_of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
     }
 
 
-def _draws_of_classes(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
-    whole, each = tally.classwise(), tally.classwise(counts)
+def _draws_of_classes(tally: Tally, counts: Tensor) -> dict[str, Draws]:
+    whole, each, even = tally.classwise(), tally.classwise(counts), 1 / tally.classes
     return {
         "brier_reliability": Squared(Norm(Euclid(whole.reliability.flatten(), each.reliability.flatten(1)))),
         "brier_resolution": Squared(Norm(Euclid(whole.resolution.flatten(), each.resolution.flatten(1)))),
-        "brier_uncertainty": Plain(found["brier_uncertainty"], each.uncertainty, found["brier_uncertainty"]),
+        # It is largest, 1 - 1/K, where all classes are equally frequent, and chance makes no two frequencies equal.
+        "brier_uncertainty": Below(1 - even, Squared(Norm(Euclid(whole.frequency - even, each.frequency - even)))),
         "ece_classwise": Norm(
             Length(whole.residual.flatten() / tally.classes, each.residual.flatten(1) / tally.classes, _sum_of_sizes)
         ),

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.cells import Cells, sorted_cells
+from calibayes.metrics.families import direction
 
 __all__ = ["SmoothWorlds", "Spectrum", "smooth_ece"]
 
@@ -90,24 +91,25 @@ class SmoothWorlds:
     """
 
     def __init__(self, cells: Cells, replicates: Cells) -> None:
-        observed = float(Spectrum(cells).fixed_point())
-        grid = min(_FINEST, max(256, 1 << math.ceil(math.log2(4 / max(observed, 1e-3)))))
+        self.observed = float(Spectrum(cells).fixed_point())
+        grid = min(_FINEST, max(256, 1 << math.ceil(math.log2(4 / max(self.observed, 4e-3)))))
         self._spectrum = Spectrum(cells, grid)
         self._noise = Spectrum(replicates, grid).waves - self._spectrum.waves
-        self._observed = self._spectrum.fixed_point()
+        self._along = direction(self._spectrum.waves, self._noise)
 
-    def below(self, s: float) -> float:
-        """In which share of replicates of world $s$ the error is at most the one observed."""
-        error = self._spectrum.error(self._observed, self._noise + s * self._spectrum.waves)
-        return float((error <= self._observed * (1 + 1e-9)).double().mean())
+    def below(self, s: float, error: float) -> float:
+        """In which share of replicates of world $s$ the error is at most ``error``."""
+        sigma = torch.tensor(error, dtype=torch.float64)
+        errors = self._spectrum.error(sigma, self._noise + s * self._along)
+        return float((errors <= error * (1 + 1e-9)).double().mean())
 
     def truth(self, s: float) -> float:
         """The true error of world $s$."""
-        return float(self._spectrum.fixed_point(s * self._spectrum.waves))
+        return float(self._spectrum.fixed_point(s * self._along)) if s > 0 else 0.0
 
     def errors(self, s: float) -> Tensor:
         """The error of every replicate of world $s$."""
-        return self._spectrum.fixed_point(self._noise + s * self._spectrum.waves)
+        return self._spectrum.fixed_point(self._noise + s * self._along)
 
 
 def _waves(cells: Cells, grid: int) -> Tensor:

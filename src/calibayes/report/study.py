@@ -15,8 +15,9 @@ import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
 from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.differences import Movement, between, movements
+from calibayes.metrics.differences import between, movements
 from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
+from calibayes.metrics.intervals import Moves
 from calibayes.metrics.measuring import draws, values
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.metrics.selective import curve
@@ -149,7 +150,7 @@ def study(
         raise InvalidArgumentError("Expected at least one model, but got none.")
     settings = Settings(bins, target_accuracy=target_accuracy, seed=seed)
     found: list[Model] = []
-    moved: dict[str, dict[str, Movement]] = {}
+    moved: dict[str, dict[str, Moves]] = {}
     shapes = set()
     for name, probs in models.items():
         predictions = as_predictions(probs, targets, weights)
@@ -164,7 +165,7 @@ def study(
         told = draws(sample, measured, replicates, seed)
         scores = scores_of(sample, measured, intervals_of(sample, measured, told, level), level, names)
         if len(models) > 1:
-            moved[name] = movements(told)
+            moved[name] = movements(told, level)
         mending = mended(
             predictions.probs,
             predictions.targets,
