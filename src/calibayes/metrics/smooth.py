@@ -53,7 +53,7 @@ class Spectrum:
 
     def __init__(self, cells: Cells, grid: int = _FINEST) -> None:
         self.grid = grid
-        self.waves = _waves(cells, grid)
+        self.waves = _waves(cells.r, cells.residual, grid)
 
     def error(self, sigma: Tensor, waves: Tensor | None = None) -> Tensor:
         r"""$\mathrm{smECE}_\sigma$; ``sigma`` of the shape of the leading axes, or a single one for all."""
@@ -95,7 +95,8 @@ class SmoothWorlds:
         grid = min(_FINEST, max(256, 1 << math.ceil(math.log2(4 / max(self.observed, 4e-3)))))
         self._spectrum = Spectrum(cells, grid)
         self._noise = Spectrum(replicates, grid).waves - self._spectrum.waves
-        self._along = direction(self._spectrum.waves, self._noise)
+        residual = cells.residual
+        self._along = _waves(cells.r, direction(residual, replicates.residual - residual), grid)
 
     def below(self, s: float, error: float) -> float:
         """In which share of replicates of world $s$ the error is at most ``error``."""
@@ -112,12 +113,11 @@ class SmoothWorlds:
         return self._spectrum.fixed_point(self._noise + s * self._along)
 
 
-def _waves(cells: Cells, grid: int) -> Tensor:
+def _waves(r: Tensor, residual: Tensor, grid: int) -> Tensor:
     """Cosine coefficients of the residuals, deposited on the nodes of a grid."""
-    position = cells.r.clamp(0, 1) * grid
+    position = r.clamp(0, 1) * grid
     left = position.floor().clamp_max(grid - 1).long()
     right_share = position - left
-    residual = cells.residual
     flat = residual.reshape(-1, residual.shape[-1])
     nodes = flat.new_zeros(len(flat), grid + 1)
     nodes.index_add_(-1, left, flat * (1 - right_share))
