@@ -33,5 +33,5 @@ def made_up(
         own = [shift * (1 + 0.1 * place) for shift in seeds]
         values[contender] = {score: [means[score] + shift for shift in own] for score in COMPARED}
         luck = test_error * (NOISE[0] + 0.5 * (place % 2) * NOISE[1])
-        draws[contender] = {score: (means[score] + luck * (1 + 0.5 * (place // 2))).double() for score in COMPARED}
+        draws[contender] = {score: (means[score] + luck * (1 + 0.5 * (place // 2))).double()[None] for score in COMPARED}
     return Differences(values, draws)

@@ -72,7 +72,7 @@ def test_the_simplest_of_equals_is_seldom_passed_over_although_the_leader_is_cho
         for contender in CONTENDERS:
             observed = (generator.normal(size=seeds) + generator.normal()).tolist()
             values[contender] = dict.fromkeys(("nll", "ece", "accuracy", "brier"), observed)
-            spread = torch.from_numpy(generator.normal(size=draws))
+            spread = torch.from_numpy(generator.normal(size=(1, draws)))
             replicates[contender] = dict.fromkeys(values[contender], spread)
         passed_over += decide(Differences(values, replicates)).recommended != CONTENDERS[0]
     assert passed_over / times < 0.025 + 3 * math.sqrt(0.025 * 0.975 / times)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.differences import Movement, movements
 from calibayes.metrics.evaluate import Settings
+from calibayes.metrics.intervals import Moves
 from calibayes.metrics.measuring import draws, values
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.jobs import Probs
@@ -32,7 +32,8 @@ class Differences:
     Attributes:
         values: for each contender and score, one test value per seed; the ECE without what chance adds to it, as in
             `calibayes.metrics.differences`, so it is lower than the one that `evaluate` shows.
-        draws: for each contender and score, how far every draw of the test examples moves the mean over seeds.
+        draws: for each contender and score, how far every draw of the test examples moves the mean over seeds, shape
+            ``[worlds, draws]``: how far an ECE moves depends on the true one, and several are not ruled out.
     """
 
     values: Mapping[Contender, Mapping[str, Sequence[float]]]
@@ -56,7 +57,8 @@ class Differences:
     def between(self, first: Contender, second: Contender, score: str = "nll") -> Estimate:
         """The first one's score minus the second one's, paired by seed and by test example."""
         pairs = zip(self.values[first][score], self.values[second][score], strict=True)
-        variance = float((self.draws[first][score] - self.draws[second][score]).var())
+        worlds = self.draws[first][score][:, None] - self.draws[second][score][None]
+        variance = float(worlds.var(-1).max())
         return mean_difference([a - b for a, b in pairs], variance, level=LEVEL, comparisons=self.comparisons)
 
 
@@ -64,7 +66,7 @@ def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differen
     """Draw the test examples again, the same draws for all contenders and seeds, and score all of them on every draw."""
     told = {contender: [_moved(probs, targets) for probs in entry.test_probs] for contender, entry in entries.items()}
     return Differences(
-        {each: {score: [seed[score].corrected for seed in seeds] for score in COMPARED} for each, seeds in told.items()},
+        {each: {score: [seed[score].best for seed in seeds] for score in COMPARED} for each, seeds in told.items()},
         {
             each: {score: torch.stack([seed[score].deviations for seed in seeds]).mean(0) for score in COMPARED}
             for each, seeds in told.items()
@@ -72,6 +74,7 @@ def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differen
     )
 
 
-def _moved(probs: Probs, targets: Tensor) -> dict[str, Movement]:
+def _moved(probs: Probs, targets: Tensor) -> dict[str, Moves]:
     sample = Settings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
-    return movements(draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS))
+    told = draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS)
+    return {score: told[score].moves(LEVEL) for score in COMPARED}
