@@ -53,7 +53,7 @@ class Spectrum:
 
     def __init__(self, cells: Cells, grid: int = _FINEST) -> None:
         self.grid = grid
-        self.waves = _waves(cells.r, cells.residual, grid)
+        self.waves = _waves(_nodes(cells, grid))
 
     def error(self, sigma: Tensor, waves: Tensor | None = None) -> Tensor:
         r"""$\mathrm{smECE}_\sigma$; ``sigma`` of the shape of the leading axes, or a single one for all."""
@@ -94,9 +94,9 @@ class SmoothWorlds:
         self.observed = float(Spectrum(cells).fixed_point())
         grid = min(_FINEST, max(256, 1 << math.ceil(math.log2(4 / max(self.observed, 4e-3)))))
         self._spectrum = Spectrum(cells, grid)
-        self._noise = Spectrum(replicates, grid).waves - self._spectrum.waves
-        residual = cells.residual
-        self._along = _waves(cells.r, direction(residual, replicates.residual - residual), grid)
+        gaps, replicated = _nodes(cells, grid), _nodes(replicates, grid)
+        self._noise = _waves(replicated - gaps)
+        self._along = _waves(direction(gaps, replicated - gaps))
 
     def below(self, s: float, error: float) -> float:
         """In which share of replicates of world $s$ the error is at most ``error``."""
@@ -113,17 +113,21 @@ class SmoothWorlds:
         return self._spectrum.fixed_point(self._noise + s * self._along)
 
 
-def _waves(r: Tensor, residual: Tensor, grid: int) -> Tensor:
-    """Cosine coefficients of the residuals, deposited on the nodes of a grid."""
-    position = r.clamp(0, 1) * grid
+def _nodes(cells: Cells, grid: int) -> Tensor:
+    """The residuals on the nodes of a grid, shape ``[..., grid + 1]``: what lies between two nodes is shared out to both."""
+    position = cells.r.clamp(0, 1) * grid
     left = position.floor().clamp_max(grid - 1).long()
     right_share = position - left
-    flat = residual.reshape(-1, residual.shape[-1])
-    nodes = flat.new_zeros(len(flat), grid + 1)
-    nodes.index_add_(-1, left, flat * (1 - right_share))
-    nodes.index_add_(-1, left + 1, flat * right_share)
+    residual = cells.residual
+    nodes = residual.new_zeros(*residual.shape[:-1], grid + 1)
+    nodes.index_add_(-1, left, residual * (1 - right_share))
+    return nodes.index_add_(-1, left + 1, residual * right_share)
+
+
+def _waves(nodes: Tensor) -> Tensor:
+    """Cosine coefficients of values on the nodes of a grid."""
     # Even extension: inner nodes appear twice, at t and -t.
-    nodes[:, 1:-1] /= 2
-    extended = torch.cat((nodes, nodes[:, 1:-1].flip(-1)), -1)
-    waves: Tensor = torch.fft.rfft(extended).real
-    return waves.reshape(*residual.shape[:-1], grid + 1)
+    halves = nodes.clone()
+    halves[..., 1:-1] /= 2
+    waves: Tensor = torch.fft.rfft(torch.cat((halves, halves[..., 1:-1].flip(-1)), -1)).real
+    return waves
