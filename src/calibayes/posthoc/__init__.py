@@ -1,0 +1,23 @@
+"""Post-hoc calibration: repair the probabilities of a classifier that is already trained, with held-out data.
+
+It is the baseline that every calibrated training should stand beside. Fit on data that neither trained nor will judge the
+classifier; `docs/posthoc.md` says which method to take.
+"""
+
+from __future__ import annotations
+
+from calibayes.posthoc.base import NotFittedError, PosthocWarning, Scaling
+from calibayes.posthoc.temperature import TemperatureScaling, temperature
+from calibayes.posthoc.two_class import IsotonicScaling, PlattScaling
+from calibayes.posthoc.vector import VectorScaling
+
+__all__ = [
+    "IsotonicScaling",
+    "NotFittedError",
+    "PlattScaling",
+    "PosthocWarning",
+    "Scaling",
+    "TemperatureScaling",
+    "VectorScaling",
+    "temperature",
+]
