@@ -29,6 +29,12 @@ def display(bins: int = 5, name: str | None = None) -> ReliabilityDisplay:
     return ReliabilityDisplay.from_predictions(PROBS, TARGETS, bins=bins, name=name, intervals=False)
 
 
+@pytest.fixture(scope="module")
+def measured(simulated: tuple[Tensor, Tensor]) -> ReliabilityDisplay:
+    """With the intervals of its scores, which take a while."""
+    return ReliabilityDisplay.from_predictions(*simulated, name="net")
+
+
 def drawn(display: ReliabilityDisplay, ax: Axes | None = None) -> ReliabilityDisplay:
     return display.plot(ax if ax is not None else Figure(layout="constrained").add_subplot())
 
@@ -135,13 +141,12 @@ def test_no_ece_without_the_other_scores() -> None:
     assert f"ECE {scores.ece:.3f}" in text
 
 
-def test_the_ece_is_written_with_its_interval(simulated: tuple[Tensor, Tensor]) -> None:
-    made = ReliabilityDisplay.from_predictions(*simulated)
-    low, high = made.scores.intervals["ece"]
+def test_the_ece_is_written_with_its_interval(simulated: tuple[Tensor, Tensor], measured: ReliabilityDisplay) -> None:
+    low, high = measured.scores.intervals["ece"]
     assert low < high
-    assert f"ECE {made.scores.ece:.3f} ({low:.3f}–{high:.3f})" in texts(drawn(made).ax_)
+    assert f"ECE {measured.scores.ece:.3f} ({low:.3f}–{high:.3f})" in texts(drawn(measured).ax_)
     without = ReliabilityDisplay.from_predictions(*simulated, intervals=False)
-    assert texts(drawn(without).ax_).endswith(f"ECE {made.scores.ece:.3f}")
+    assert texts(drawn(without).ax_).endswith(f"ECE {measured.scores.ece:.3f}")
 
 
 def test_infinite_nll_is_written() -> None:
@@ -214,10 +219,10 @@ def test_the_legend_names_what_is_there() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(2.2, 3.2), (4.2, 5.6), (6.4, 4.8), (3.0, 3.0)])
 def test_with_intervals_everything_stays_inside_too(
-    simulated: tuple[Tensor, Tensor], width: float, height: float, inside: Callable[[Figure], None]
+    measured: ReliabilityDisplay, width: float, height: float, inside: Callable[[Figure], None]
 ) -> None:
     figure = Figure(figsize=(width, height), layout="constrained")
-    shown = drawn(ReliabilityDisplay.from_predictions(*simulated, name="net"), figure.add_subplot())
+    shown = drawn(measured, figure.add_subplot())
     inside(figure)
     scores = shown.ax_.texts[0].get_window_extent()
     (title,) = [text for text in shown.ax_.findobj(Text) if text.get_text() == "net"]

@@ -156,10 +156,13 @@ class ConfidenceHistogramDisplay:
         ]
 
     def _draw_means(self, ax: Axes) -> list[Any]:
+        from matplotlib.patheffects import withStroke
+
+        halo = [withStroke(linewidth=2.8, foreground="white")]  # to be seen in front of the bars
         gap = self.confidence - self.accuracy
         label = f"too sure by {gap:.3f}" if gap >= 0 else f"not sure enough by {-gap:.3f}"
         return [
-            ax.axvline(self.accuracy, label=f"accuracy {self.accuracy:.3f}", zorder=4, **_ACCURACY),
-            ax.axvline(self.confidence, label=f"confidence {self.confidence:.3f}", zorder=4, **_CONFIDENCE),
+            ax.axvline(self.accuracy, label=f"accuracy {self.accuracy:.3f}", zorder=4, path_effects=halo, **_ACCURACY),
+            ax.axvline(self.confidence, label=f"confidence {self.confidence:.3f}", zorder=4, path_effects=halo, **_CONFIDENCE),
             ax.axvspan(*sorted((self.accuracy, self.confidence)), label=label, zorder=1, **_GAP),
         ]

@@ -35,7 +35,7 @@ _PANELS = {
         {
             "total": ("total", Line(INK, "-", "o")),
             "cross_entropy": ("cross-entropy", Line(BLUE, (0, (4, 1.5)), "^")),
-            "val_nll": ("validation NLL", _VALIDATION),
+            "val_nll": ("validation NLL", _VALIDATION._replace(linestyle=(0, (6, 1, 1, 1)))),
         },
     ),
     "aece": _Panel("training AECE", {"calibration": ("AECE", _TRAINING)}),

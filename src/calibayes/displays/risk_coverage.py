@@ -162,7 +162,7 @@ class RiskCoverageDisplay:
                 title = "AURC" if self.coverage is None else "AURC, answers"
                 add_legend(ax, sorted_handles, sorted_labels, above=True, title=title)
             else:
-                add_legend(ax, sorted_handles, sorted_labels, loc="upper left")
+                add_legend(ax, sorted_handles, sorted_labels)
         return self
 
     def _points(self) -> tuple[list[float], list[float]]:

@@ -125,12 +125,10 @@ def add_title(ax: Axes, title: str | None, *, pad: float | None = None) -> None:
         ax.set_title(title, loc="left", fontweight="bold", fontsize="small" if is_small(ax) else "large", pad=pad, wrap=True)
 
 
-def add_legend(
-    ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, loc: str = "best", above: bool = False, title: str = ""
-) -> None:
+def add_legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, above: bool = False, title: str = "") -> None:
     """A legend that hides little: without a frame, of small text, and if asked for above the axes in rows."""
     size, em = ("xx-small", 5.8) if is_small(ax) else ("small", 8.3)
-    look: dict[str, Any] = {"loc": loc, "fontsize": size, "title_fontsize": size, "handlelength": 1.8, "alignment": "left"}
+    look: dict[str, Any] = {"loc": "best", "fontsize": size, "title_fontsize": size, "handlelength": 1.8, "alignment": "left"}
     if above:
         # A column holds the longest label, the handle and the space between; letters are about half as wide as high.
         column = em * (0.6 * max(map(len, labels)) + 3.8) / 72
