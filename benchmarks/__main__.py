@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import calibayes
-from benchmarks import prediction, quadratic_form, training_step
+from benchmarks import metrics, prediction, quadratic_form, training_step
 from benchmarks.timing import Timing
 
 _RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
@@ -56,6 +56,17 @@ def main() -> None:
         base, ours = timings["plain forward passes"], timings["predict"]
         record[f"predict: {name}"] = _table(timings, base)
         tell(f"    {name:<32} {ours.seconds * 1e3:9.1f} ms  {ours.over(base):6.2f}x  (goal 1.05)")
+    tell(f"\n(d) metrics of {metrics.N:,} predictions of 10 classes; ratio to torchmetrics' single ECE")
+    timings = metrics.measure()
+    base = timings["torchmetrics ECE"]
+    record["metrics: n=1000000"] = _table(timings, base)
+    for label, timing in timings.items():
+        goal = "  (goal 30)" if label in ("evaluate, no intervals", "ECE, 1,000 replicates") else ""
+        tell(f"    {label:<28} {timing.seconds * 1e3:9.1f} ms  {timing.over(base):6.2f}x{goal}")
+    memory_of = metrics.megabytes()
+    record["metrics: megabytes"] = memory_of
+    for label, megabytes in memory_of.items():
+        tell(f"    peak memory of {label:<28} {megabytes:6.0f} MB  (goal 1,000)")
     _RESULTS.mkdir(parents=True, exist_ok=True)
     (_RESULTS / "core.txt").write_text("\n".join(lines) + "\n")
     (_RESULTS / "core.json").write_text(json.dumps(record, indent=1) + "\n")

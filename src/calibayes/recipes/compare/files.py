@@ -33,6 +33,7 @@ PREDICTIONS = "predictions"
 FILES = {
     "table.txt": "what is printed above",
     "reliability.png": "eight reliability diagrams (seed 0)",
+    "report.html": "a page with every metric, diagram and difference (seed 0)",
     "results.json": "every number, and how it came about",
     PREDICTIONS: "every contender's probabilities, for calibayes evaluate",
     RUNS: "every training, so that none is repeated when you add seeds",

@@ -75,6 +75,6 @@ def show(
 def _next_steps(folder: Path) -> list[str]:
     return [
         "Next:",
-        f"  open {folder / 'reliability.png'}: bars below the dashed line mean too sure",
+        f"  open {folder / 'report.html'}: every metric and diagram on one page",
         f"  every metric of one of them: calibayes evaluate {folder / PREDICTIONS / 'fnn-t-seed0.npz'}",
     ]
