@@ -15,7 +15,7 @@ from calibayes.predictive import Predictive
 
 __all__ = ["blocks", "log_scores", "read_held_out", "read_predictions", "rows_at_once"]
 
-_BLOCK = 1 << 17  # numbers turned into float64 at a time: enough to be fast, few enough to stay in the cache
+_BLOCK = 1 << 20  # numbers turned into float64 at a time: few large steps, since each may wait for a thread on a busy machine
 _LOWEST = -1e30  # a log-score below this is this: its square is still a number
 
 
@@ -27,10 +27,10 @@ def log_scores(values: Tensor, logits: bool) -> Tensor:
     """
     if logits:
         scores = values.double()
-    else:
-        floor = 2.0**-24 if values.dtype == torch.float16 else torch.finfo(values.dtype).tiny
-        scores = values.double().clamp_min(floor).log_()
-    return (scores - scores.amax(-1, keepdim=True)).clamp_min_(_LOWEST)
+        return (scores - scores.amax(-1, keepdim=True)).clamp_min_(_LOWEST)
+    floor = 2.0**-24 if values.dtype == torch.float16 else torch.finfo(values.dtype).tiny
+    scores = values.double().clamp_min(floor).log_()
+    return scores.sub_(scores.amax(-1, keepdim=True))
 
 
 def rows_at_once(classes: int) -> int:

@@ -134,10 +134,10 @@ def _slope(found: Predictions, logits: bool, beta: float) -> tuple[float, float]
         powers = (beta * scores).exp_()
         total = powers.sum(-1)
         mean = powers.mul_(scores).sum(-1) / total
-        variance = (powers.mul_(scores).sum(-1) / total - mean.square()).clamp_min_(0)
+        variance = powers.mul_(scores).sum(-1) / total - mean.square()
         first += float(((mean - scores.gather(-1, part.targets[:, None])[:, 0]) * part.mass).sum())
         second += float((variance * part.mass).sum())
-    return first, second
+    return first, max(second, 0.0)
 
 
 def _root(slope: Callable[[float], tuple[float, float]], start: float) -> float:
