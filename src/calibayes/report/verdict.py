@@ -90,11 +90,13 @@ def mended(
     before = found.probs[order]
     square = ece_squared_debiased(before, labels, bins, weights=mass, check=False)
     left = max(0.0, ece_squared_debiased(after, labels, bins, weights=mass, check=False))
+    first, then = (ece(probs, labels, bins, weights=mass, check=False) for probs in (before, after))
     return Mended(
         value=_fitted(said, labels, mass, scaled).temperature,
-        ece_before=ece(before, labels, bins, weights=mass, check=False),
-        ece_after=ece(after, labels, bins, weights=mass, check=False),
-        share=1 - math.sqrt(left / square) if square > 0 else math.nan,
+        ece_before=first,
+        ece_after=then,
+        # Chance leaves an ECE large however much is mended, and makes the debiased square uncertain: the better of both.
+        share=max(1 - math.sqrt(left / square), 1 - then / first) if square > 0 else math.nan,
     )
 
 

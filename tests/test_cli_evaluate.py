@@ -1,0 +1,180 @@
+"""`calibayes evaluate` as users meet it: real files, real processes, what is printed and written."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from tests.metrics.simulated import classifier
+from tests.test_cli import run
+from typer.testing import CliRunner, Result
+
+from calibayes.cli import app
+from calibayes.metrics import METRICS, differences, evaluate
+
+NAMES = ["cat", "dog", "<script>alert(1)</script>", "fish, big"]
+SHARP, TARGETS = (tensor.numpy() for tensor in classifier(800, 0.5, seed=0))
+SOFT = classifier(800, 1.0, seed=0)[0].numpy()
+
+
+def write_csv(path: Path, probs: npt.NDArray[np.float64], prefix: str = "p_") -> Path:
+    frame = pd.DataFrame(probs, columns=[f"{prefix}{name}" for name in NAMES])
+    frame.insert(0, "label", [NAMES[target] for target in TARGETS])
+    frame.to_csv(path, index=False)
+    return path
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(app, ["evaluate", *map(str, words)])
+
+
+def test_the_verdict_comes_first_in_plain_words_then_the_table(tmp_path: Path) -> None:
+    done = run("evaluate", str(write_csv(tmp_path / "sharp.csv", SHARP)))
+    assert done.returncode == 0, done.stderr
+    scores = evaluate(SHARP, TARGETS)
+    lines = done.stdout.splitlines()
+    says, right = f"{100 * scores.confidence:.0f} %", f"{100 * scores.accuracy:.0f} %"
+    assert lines[0].startswith(f"Over-confident: it says {says}, it is right {right}; a temperature of 2")
+    assert lines[0].endswith("would mend most of it.")
+    assert "800 examples, 4 classes; labels from 'label'" in done.stderr
+    for metric in METRICS:
+        assert any(line.strip().startswith(scores.title(metric.name)) for line in lines), metric.name
+    low, high = scores.intervals["ece"]
+    assert f"{scores.ece:.4f}  ({low:.4f} to {high:.4f})" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_json_is_the_numbers_of_the_library(tmp_path: Path) -> None:
+    done = call(write_csv(tmp_path / "sharp.csv", SHARP), "--json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    scores = evaluate(SHARP, TARGETS, class_names=NAMES)
+    (model,) = found["models"]
+    assert model["name"] == "sharp"
+    assert {name: each["value"] for name, each in model["scores"].items()} == pytest.approx(scores.values, rel=1e-9)
+    for name, (low, high) in scores.intervals.items():
+        assert (model["scores"][name]["low"], model["scores"][name]["high"]) == pytest.approx((low, high), rel=1e-6, abs=1e-12)
+    assert found["data"] == {"n": 800, "classes": 4, "class_names": NAMES, "files": [str(tmp_path / "sharp.csv")]}
+    assert found["differences"] == []
+    assert sum(each["count"] for each in model["reliability"]) == 800
+
+
+def test_every_format_gives_the_same_numbers(tmp_path: Path) -> None:
+    csv = write_csv(tmp_path / "m.csv", SHARP)
+    pd.read_csv(csv).to_parquet(tmp_path / "m.parquet")
+    np.savez(tmp_path / "m.npz", probs=SHARP, targets=TARGETS, class_names=np.array(NAMES))
+    write_csv(tmp_path / "l.csv", np.log(SHARP), prefix="logit_")
+    found = [json.loads(call(tmp_path / name, "--json").stdout) for name in ("m.csv", "m.parquet", "m.npz", "l.csv")]
+    for other in found[1:]:
+        for name, each in found[0]["models"][0]["scores"].items():
+            assert other["models"][0]["scores"][name]["value"] == pytest.approx(each["value"], rel=1e-6, abs=1e-9), name
+
+
+def test_several_files_are_compared_pair_by_pair(tmp_path: Path) -> None:
+    files = [write_csv(tmp_path / "sharp.csv", SHARP), write_csv(tmp_path / "soft.csv", SOFT)]
+    text = call(*files)
+    assert text.exit_code == 0, text.output
+    assert "soft is better than sharp in NLL (by " in " ".join(text.stdout.split())
+    found = json.loads(call(*files, "--json").stdout)
+    (pair,) = found["differences"]
+    assert (pair["first"], pair["second"]) == ("sharp", "soft")
+    expected = differences(SHARP, SOFT, TARGETS)
+    for name, each in expected.items():
+        assert list(pair["metrics"][name].values()) == pytest.approx(list(each), rel=1e-5, abs=1e-9), name
+
+
+def test_the_report_holds_the_numbers_of_the_json(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = call(write_csv(tmp_path / "sharp.csv", SHARP), "--json", "--report", page)
+    assert done.exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    start = text.index('id="study">') + len('id="study">')
+    assert json.loads(text[start : text.index("</script>", start)]) == json.loads(done.stdout)
+    assert "<script>alert(1)" not in text
+    assert len(text) < 2_000_000
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "sharp.csv"]
+
+
+def test_a_million_rows_in_well_under_a_minute(tmp_path: Path) -> None:
+    n = 200_000  # a fifth of it, so that the test is quick: everything here takes time in proportion
+    generator = np.random.default_rng(0)
+    probs = generator.dirichlet(np.ones(4), n)
+    frame = pd.DataFrame(probs.astype(np.float32), columns=[f"p_{name}" for name in NAMES])
+    frame.insert(0, "label", np.array(NAMES)[generator.integers(4, size=n)])
+    frame.to_parquet(tmp_path / "big.parquet")
+    start = time.monotonic()
+    done = run("evaluate", str(tmp_path / "big.parquet"))
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - start < 60
+    assert done.stdout.startswith("Over-confident: it says ")
+
+
+BAD = {
+    "missing.csv": (None, "there is no such file"),
+    "empty.csv": ("", "empty"),
+    "header.csv": ("label,p_a,p_b\n", "no rows|no examples|header"),
+    "text.csv": ("label,p_a,p_b\na,0.5,0.5\nb,high,0.5\n", "line 3.*p_a.*high"),
+    "nan.csv": ("label,p_a,p_b\na,0.5,0.5\nb,nan,0.5\n", "line 3.*p_a"),
+    "gap.csv": ("label,p_a,p_b\na,0.5,0.5\nb,,0.5\n", "line 3.*p_a"),
+    "sum.csv": ("label,p_a,p_b\na,0.5,0.5\nb,0.7,0.7\n", "line 3.*1.4"),
+    "unknown.csv": ("label,p_a,p_b\na,0.5,0.5\nc,0.5,0.5\n", "line 3.*label.*'c'"),
+    "range.csv": ("label,p_0,p_1\n0,0.5,0.5\n7,0.5,0.5\n", "line 3.*label.*'7'"),
+    "nolabel.csv": ("x,p_a,p_b\na,0.5,0.5\n", "--label"),
+    "logits.csv": ("label,p_a,p_b\na,3.5,-1.5\n", "--logits"),
+    "image.csv": ("\x89PNG\r\n\x1a\n\x00\x00\x00", "image.csv"),
+    "kind.xlsx": ("PK", ".csv"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_line_that_names_the_place_and_exit_code_2(name: str, tmp_path: Path) -> None:
+    content, message = BAD[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content.encode("latin-1"))
+    done = call(tmp_path / name, "--report", tmp_path / "page.html")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("calibayes: ")
+    assert name in line
+    assert re.search(message, line), line
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_files_of_different_examples_are_refused(tmp_path: Path) -> None:
+    whole = write_csv(tmp_path / "whole.csv", SHARP)
+    lines = whole.read_text().splitlines(keepends=True)
+    (tmp_path / "short.csv").write_text("".join(lines[:-1]))
+    done = call(whole, tmp_path / "short.csv")
+    assert done.exit_code == 2
+    assert "800" in done.stderr
+    assert "799" in done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", SHARP)
+    for target in (tmp_path, tmp_path / "nowhere" / "page.html"):
+        done = call(path, "--report", target)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert str(target) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--bins", "0"], "`bins` to be a positive integer, but got 0"),
+        (["--level", "95"], "`level` to lie between 0 and 1"),
+        (["--label", "lable"], "lable"),
+        (["--columns", "q_*"], "q_"),
+    ],
+)
+def test_bad_flags_are_quoted(flags: list[str], message: str, tmp_path: Path) -> None:
+    done = call(write_csv(tmp_path / "a.csv", SHARP), *flags)
+    assert done.exit_code == 2
+    assert message in done.stderr
