@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 
-.PHONY: help setup demo test lint format bench clean
+.PHONY: help setup demo test test-extras lint format bench clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
 	@echo "make test   lint, type-check and run the tests"
+	@echo "make test-extras  the tests that need a browser (chromium and chromedriver)"
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
 	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
@@ -25,7 +26,10 @@ demo: setup
 	$(RUN)/calibayes demo
 
 test: setup lint
-	$(RUN)/python -m pytest -q
+	$(RUN)/python -m pytest -q -m "not browser"
+
+test-extras: setup
+	$(RUN)/python -m pytest -q -m browser tests/report
 
 lint: setup
 	$(RUN)/ruff check .

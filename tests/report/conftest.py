@@ -12,10 +12,6 @@ from tests.report.browser import Browser, missing
 from calibayes.report.page import write_page
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "browser: needs chromium and chromedriver; skipped where they are missing")
-
-
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     reason = missing()

@@ -129,8 +129,8 @@ def verdict(scores: Scores, mending: Mended | None) -> Verdict:
     if error.high > _WIDE or math.isnan(error.high):
         return Verdict(
             "unclear",
-            f"Too few examples to tell: it says {says} and is right {right}, and its calibration error (ECE) may be anything "
-            + ("." if math.isnan(error.high) else f"up to {at_most}."),
+            f"Too few examples to tell: it says {says} and is right {right}, and its calibration error (ECE) may be anything"
+            + ("." if math.isnan(error.high) else f" up to {at_most}."),
         )
     return Verdict(
         "calibrated",
