@@ -216,6 +216,17 @@ def test_luck_does_not_make_an_interval_collapse() -> None:
         assert 0.02 < high < 0.08, (name, high)
 
 
+def test_the_largest_gap_of_a_single_example_is_no_evidence() -> None:
+    """Right once at a confidence of 0.3: a gap of 0.7 that cannot be larger, and that a calibrated model has 3 times in 10."""
+    confidence = torch.tensor([0.95] * 200 + [0.3], dtype=torch.float64)
+    probs = torch.cat((confidence[:, None], ((1 - confidence) / 4)[:, None].expand(-1, 4)), -1)
+    targets = torch.tensor(([0] * 19 + [1]) * 10 + [0])
+    scores = evaluate(probs, targets)
+    assert scores.mce == pytest.approx(0.7)
+    assert scores.intervals["mce"].low == 0
+    assert scores.intervals["mce"].high == pytest.approx(0.7, abs=0.01)
+
+
 def test_a_difference_lies_within_its_interval() -> None:
     (sharp, targets), (soft, _) = classifier(200, 0.8, seed=1), classifier(200, 1.1, seed=1)
     for found in differences(sharp, soft, targets, replicates=100).values():

@@ -117,7 +117,8 @@ class Norm:
         # An error smaller than chance makes of a calibrated classifier is luck, and no evidence of an error below zero:
         # the upper end is at least the one that such a classifier would have by rights.
         fair = max(observed, float(self.family.errors(0.0).median()))
-        return self._world(1 - tail, observed), self._world(0.5, observed), self._world(tail, fair)
+        # At the lower end a replicate that ties with the observed error speaks for the world, so it is not counted below.
+        return self._world(1 - tail, observed * (1 - 1e-7)), self._world(0.5, observed), self._world(tail, fair)
 
     def _world(self, share: float, error: float) -> float:
         """The largest $s$ in which at least this share of replicates lies at or below ``error``."""
