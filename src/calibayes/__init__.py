@@ -1,8 +1,10 @@
 """Train classifiers whose confidence can be trusted: calibration-aware Bayesian learning for any PyTorch network."""
 
 from calibayes import calibration as calibration
+from calibayes import displays as displays
 from calibayes import errors as errors
 from calibayes import metrics as metrics
+from calibayes import posthoc as posthoc
 from calibayes import schedules as schedules
 from calibayes.calibration import DECE as DECE
 from calibayes.calibration import MMCE as MMCE
