@@ -169,9 +169,8 @@ def compare(
     """
     from rich.console import Console
 
-    from calibayes.recipes.compare import Comparison, Settings
+    from calibayes.recipes.compare import Settings
     from calibayes.recipes.compare.show import show
-    from calibayes.report import study, write_page
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings.thorough(8 if seeds is None else seeds)
     settings = replace(
@@ -181,13 +180,8 @@ def compare(
         betas=settings.betas if betas is None else _numbers("--betas", betas),
     )
 
-    def write_report(found: Comparison) -> None:
-        origin = {"command": _typed(), "files": [f"{found.task.name}, seed 0 of {settings.seeds}"]}
-        made = study(found.predictions(0), found.targets, class_names=found.class_names, origin=origin)
-        write_page(made.to_dict(), out / "report.html")
-
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    show(settings, out, console=console, aside=aside, command=_typed(), workers=workers, on_finished=write_report)
+    show(settings, out, console=console, aside=aside, command=_typed(), workers=workers)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""What experiments are made of: the four schemes by name, and the demo that `calibayes demo` runs."""
+"""What experiments are made of: the four schemes by name, the comparison of them, and the demo."""
 
 from __future__ import annotations
 

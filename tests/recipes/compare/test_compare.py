@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -31,14 +32,8 @@ class Both(NamedTuple):
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Both:
-    folder, told = tmp_path_factory.mktemp("first") / "there", []
-
-    def hook(done: Comparison) -> None:
-        assert (folder / "results.json").exists()  # the hook comes when the files are there
-        told.append(done)
-
-    left = shown(folder, on_finished=hook)
-    return Both(left, told[0])
+    folder = tmp_path_factory.mktemp("first") / "there"
+    return Both(shown(folder), compare(BLOBS, TINY, folder=folder / "runs", workers=1))
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +60,12 @@ def test_everything_is_there_and_agrees_with_what_is_printed(first: Shown) -> No
             assert each["test"][name] == pytest.approx({"mean": np.mean(values), "std": np.std(values, ddof=1)})
     assert f"Use {numbers['verdict']['recommended']}: " in table
     assert (folder / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    start = page.index('id="study">') + len('id="study">')
+    models = json.loads(page[start : page.index("</script>", start)])["models"]
+    for each, model in zip(numbers["contenders"], models, strict=True):
+        assert model["name"] == each["name"]
+        assert model["scores"]["nll"]["value"] == pytest.approx(each["seeds"][0]["test"]["nll"], rel=1e-9)
     assert len(re.findall(rf"^\[ ?\d+/{TRAININGS}\] .* validation NLL [0-9.]+", err, flags=re.MULTILINE)) == TRAININGS
     assert "\x1b" not in out + err  # no terminal, no control characters
     assert numbers["intervals"]["covers"] == ["test examples", "seeds"]

@@ -76,3 +76,10 @@ def test_the_simplest_of_equals_is_seldom_passed_over_although_the_leader_is_cho
             replicates[contender] = dict.fromkeys(values[contender], spread)
         passed_over += decide(Differences(values, replicates)).recommended != CONTENDERS[0]
     assert passed_over / times < 0.025 + 3 * math.sqrt(0.025 * 0.975 / times)
+
+
+def test_a_difference_that_is_clear_but_nothing_to_speak_of_decides_nothing() -> None:
+    numbers = {"FNN": 0.5004, "FNN + T": 0.5}
+    verdict = decide(made_up(numbers, test_error=1e-6, seeds=(0.0, 0.0)))
+    assert verdict.above[BY_NAME["FNN"]].above
+    assert str(verdict.recommended) == "FNN"

@@ -56,8 +56,8 @@ def test_a_change_that_may_be_chance_is_called_so() -> None:
 
 def test_who_has_a_clearly_better_score_is_mentioned() -> None:
     said = words(made_up({"FNN": 0.45}, ece={"BNN": 0.01}, accuracy={"CA-BNN": 0.85}))
-    assert "Clearly lower ECE than FNN: BNN (by 2.0 points (1." in said
-    assert "Clearly higher accuracy than FNN: CA-BNN (by 5.0 points (4." in said
+    assert "Clearly lower ECE than FNN: BNN by 2.0 points (1." in said
+    assert "Clearly higher accuracy than FNN: CA-BNN by 5.0 points (4." in said
     assert "None has a clearly lower ECE" not in said
 
 

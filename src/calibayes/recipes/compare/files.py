@@ -25,6 +25,7 @@ from calibayes.recipes.compare.memory import RECIPE
 from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.compare.verdict import RANKING
 from calibayes.recipes.compare.words import closing_words
+from calibayes.report import study, write_page
 
 __all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "write"]
 
@@ -56,8 +57,16 @@ def write(found: Comparison, folder: Path, *, printed: str, command: str) -> Non
         write_whole(folder / "results.json", (numbers + "\n").encode())
         write_whole(folder / "table.txt", printed.encode())
         write_whole(folder / "reliability.png", _picture(found))
+        write_page(_study(found, command), folder / "report.html")
     except OSError as error:
         raise unwritable(folder, error) from error
+
+
+def _study(found: Comparison, command: str) -> dict[str, Any]:
+    """Every metric of the contenders trained with the first seed, and every two of them compared."""
+    seeds = found.settings.seeds
+    origin = {"command": command, "files": [f"{found.task.name} (seed 0{f' of {seeds}' if seeds > 1 else ''})"]}
+    return study(found.predictions(0), found.targets, class_names=found.class_names, origin=origin).to_dict()
 
 
 def describe(found: Comparison, command: str) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
-from calibayes.recipes.compare.comparison import Comparison, compare
+from calibayes.recipes.compare.comparison import compare
 from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, write
 from calibayes.recipes.compare.folder import prepare
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
@@ -32,7 +31,6 @@ def show(
     command: str,
     task: Task = FASHION_MNIST,
     workers: int | None = None,
-    on_finished: Callable[[Comparison], None] | None = None,
 ) -> None:
     """Compare, print what is found, and write it down; started again in the same folder, go on where it was.
 
@@ -46,7 +44,6 @@ def show(
         command: what the user typed, for the record.
         task: the data and the network.
         workers: processes at a time, as in `run_trainings`.
-        on_finished: what else to do with the comparison, once all files but its own are written.
     """
     prepare(folder)
     workers = default_workers() if workers is None else workers
@@ -67,8 +64,6 @@ def show(
     shown = Group(*tables, words)
     print_found(console, shown)
     write(found, folder, printed=as_text(shown), command=command)
-    if on_finished is not None:
-        on_finished(found)
     print_written(console, folder, FILES, found.trainings.wall_seconds, _next_steps(folder))
 
 

@@ -9,11 +9,13 @@ from calibayes.recipes.compare.contenders import CONTENDERS, Contender
 from calibayes.recipes.compare.differences import Differences
 from calibayes.recipes.compare.uncertainty import Estimate
 
-__all__ = ["RANKING", "Verdict", "decide"]
+__all__ = ["NEGLIGIBLE", "RANKING", "Verdict", "decide", "is_worse"]
+
+NEGLIGIBLE = 0.001  # nats: a tenth of a per cent in the probability of the true class, which nobody would act on
 
 RANKING = (
     "The lowest test NLL, averaged over seeds, leads. Recommended is the simplest contender whose NLL is not clearly above "
-    f"it, in the order {', '.join(map(str, CONTENDERS))}."
+    f"it, by more than {NEGLIGIBLE:g}, in the order {', '.join(map(str, CONTENDERS))}."
 )
 
 
@@ -38,7 +40,12 @@ class Verdict:
     @property
     def clearly_worse(self) -> list[Contender]:
         """Who is clearly worse than the leader."""
-        return [each for each, difference in self.above.items() if difference.above]
+        return [each for each, difference in self.above.items() if is_worse(difference)]
+
+
+def is_worse(above: Estimate) -> bool:
+    """Whether an NLL that is this much above the lowest is clearly worse, and by more than nothing to speak of."""
+    return above.low > NEGLIGIBLE
 
 
 def decide(found: Differences) -> Verdict:
@@ -47,7 +54,8 @@ def decide(found: Differences) -> Verdict:
     The NLL is a proper score: it is lowest for the true probabilities, and neither accuracy without calibration nor
     calibration without accuracy can win it. Of contenders that it does not tell apart, the simplest is the one to use.
 
-    A contender is *clearly* worse if the whole interval of its difference to the leader is above zero. Intervals are
+    A contender is *clearly* worse if the whole interval of its difference to the leader is above `NEGLIGIBLE`: with enough
+    data any two contenders differ clearly, and a difference in the fourth digit is no reason for anything. Intervals are
     corrected for the seven others that might have come out as leader. A contender that in truth is as good as any other is
     therefore called clearly worse with a probability of at most $\alpha/2$ = 2.5 %; and since contenders are looked at in a
     fixed order until one is not clearly worse, so is the probability that the first of those is passed over.
@@ -56,7 +64,7 @@ def decide(found: Differences) -> Verdict:
     if not math.isfinite(found.mean(leader, "nll")):
         return Verdict(None, None, {}, {}, None)
     above = {each: found.between(each, leader) for each in found.values if each != leader}
-    recommended = next(each for each in found.values if each == leader or not above[each].above)
+    recommended = next(each for each in found.values if each == leader or not is_worse(above[each]))
     simplest = next(iter(found.values))
     better: dict[str, dict[Contender, Estimate]] = {}
     for score, sign in (("ece", 1.0), ("accuracy", -1.0)):

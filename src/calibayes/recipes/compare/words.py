@@ -11,7 +11,7 @@ from calibayes.recipes.compare.differences import LEVEL, Differences
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import Task
 from calibayes.recipes.compare.uncertainty import Estimate
-from calibayes.recipes.compare.verdict import Verdict
+from calibayes.recipes.compare.verdict import NEGLIGIBLE, Verdict, is_worse
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,7 +55,7 @@ def above_table(verdict: Verdict) -> Table:
     for each, difference in verdict.above.items():
         by, ends = _numbers(difference, "nll")
         p = f"{difference.p_value:.3f}" if difference.p_value >= 0.0005 else "< 0.001"
-        made.add_row(str(each), by, ends, p, "clearly worse" if difference.above else "not clearly worse")
+        made.add_row(str(each), by, ends, p, "clearly worse" if is_worse(difference) else "not clearly worse")
     return made
 
 
@@ -103,7 +103,7 @@ def _answer(verdict: Verdict, found: Differences) -> list[str]:
         plain = next(iter(found.values))
         lines.append(f"Against {plain}: {', '.join(_changed(verdict.gain[score], score) for score in _NAME)}.")
     for score, word in (("ece", "lower"), ("accuracy", "higher")):
-        others = [f"{each} (by {_told(difference, score)})" for each, difference in verdict.better[score].items()]
+        others = [f"{each} by {_told(difference, score)}" for each, difference in verdict.better[score].items()]
         if others:
             lines.append(f"Clearly {word} {_NAME[score]} than {use}: {', '.join(others)}.")
     if not verdict.better["ece"]:
@@ -116,7 +116,8 @@ def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:
     chance = f"{found.seeds} seeds and {tests}" if found.seeds > 1 else f"the {tests} only"
     lines = [
         f"Intervals: {100 * LEVEL:g} %, corrected for {found.comparisons} comparisons (Bonferroni); "
-        f"they cover the chance in {chance}. Clearly: the interval does not hold 0.",
+        f"they cover the chance in {chance}. Clearly: the interval does not hold 0; clearly worse: it begins above "
+        f"{NEGLIGIBLE:g}.",
         "Differences in ECE are without what chance adds to an ECE, which is more where it is small.",
     ]
     if found.seeds == 1:
