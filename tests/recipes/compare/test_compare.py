@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
-from tests.recipes.compare.blobs import BLOBS, MISLED, TINY, TRAININGS, Shown, shown
+from tests.recipes.compare.blobs import BLOBS, MISLED, TINY, TRAININGS, Shown, computed, shown
 
 import calibayes as cb
 from calibayes.data.predictions import read_predictions
@@ -204,11 +204,11 @@ def test_draws_of_the_test_examples_are_shared_by_seeds(found: Comparison) -> No
         torch.testing.assert_close(often.draws[each][score], once.draws[each][score])
 
 
-def test_one_seed_has_no_interval_for_training(tmp_path: Path) -> None:
-    done = shown(tmp_path, Settings(**{**vars(TINY), "seeds": 1}))
-    assert done.numbers["intervals"]["covers"] == ["test examples"]
-    assert "nothing is known about the chance in training" in done.out
-    assert done.numbers["differences"][0]["nll"]["seeds_error"] is None
+def test_one_seed_has_no_interval_for_training(first: Shown) -> None:
+    numbers = computed(first.folder, replace(TINY, seeds=1))
+    assert numbers["intervals"]["covers"] == ["test examples"]
+    assert "nothing is known about the chance in training" in numbers["verdict"]["text"]
+    assert all(each["nll"]["seeds_error"] is None for each in numbers["differences"])
 
 
 def test_predictions_are_there_by_name_and_seed(found: Comparison) -> None:

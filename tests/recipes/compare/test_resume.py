@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,20 @@ from tests.recipes.compare.blobs import BLOBS, ROOT, TINY, TRAININGS, Shown, com
 from torch import nn
 
 from calibayes.networks import MLP
-from calibayes.recipes.compare import Run, Settings, Task, jobs
+from calibayes.recipes.compare import Run, Settings, Task, files, jobs
 from calibayes.recipes.compare.memory import Memory
 from calibayes.recipes.compare.show import show
 from calibayes.recipes.compare.store import key
 
+# The page takes longest of all that a comparison writes, and stopping has no bearing on it.
 CODE = """
 import sys
 from pathlib import Path
 from rich.console import Console
+from calibayes.recipes.compare import files
 from calibayes.recipes.compare.show import show
 from tests.recipes.compare.blobs import BLOBS, TINY
+files._study = files.write_page = lambda *_: {}
 aside = Console(stderr=True, highlight=False)
 show(TINY, Path(sys.argv[1]), console=Console(), aside=aside, command="calibayes compare", task=BLOBS, workers=int(sys.argv[2]))
 """
@@ -58,8 +61,16 @@ def wait(condition: Callable[[], bool], process: subprocess.Popen[str] | None = 
         time.sleep(0.005)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_page() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_study", lambda *_: {})
+        patch.setattr(files, "write_page", lambda *_: {})
+        yield
+
+
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, _no_page: None) -> Shown:
     return shown(tmp_path_factory.mktemp("undisturbed"))
 
 
