@@ -6,6 +6,10 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from calibayes.metrics import METRICS
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
@@ -32,3 +36,39 @@ def test_the_readmes_speed_table_is_the_one_that_was_measured() -> None:
         assert re.findall(r"[\d.]+(?=×)", row.split("|", 2)[2]) == [f"{ratio:.2f}" for ratio in measured]
     form = core["quadratic form: n=1000000"]["quadratic form"]["ratio"]
     assert f"{form:.2f} times a bare `torch.sort`" in README.replace("\n", " ")
+
+
+def shown_blocks() -> list[tuple[str, str, str]]:
+    """Text that pages say comes from a file: the page, the file, and the text."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pattern = re.compile(r"<!-- (results/\S+) -->\n```text\n(.*?)```\n<!-- end -->", re.DOTALL)
+    return [(page.name, file, text) for page in pages for file, text in pattern.findall(page.read_text())]
+
+
+@pytest.mark.parametrize(("page", "file", "text"), shown_blocks())
+def test_what_pages_show_is_what_was_printed(page: str, file: str, text: str) -> None:
+    printed = (ROOT / file).read_text().splitlines()
+    place = -1
+    assert text.strip(), page
+    for line in text.splitlines():
+        if line.strip() != "…":
+            place = printed.index(line, place + 1)  # in the order of the file
+
+
+def test_pages_show_what_they_should() -> None:
+    assert {(page, file) for page, file, _ in shown_blocks()} >= {
+        ("README.md", "results/evaluate/table.txt"),
+        ("evaluating.md", "results/evaluate/table.txt"),
+        ("comparing.md", "results/compare/table.txt"),
+    }
+
+
+def test_the_page_on_metrics_says_of_each_what_the_catalogue_says() -> None:
+    page = (ROOT / "docs" / "evaluating.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \| (.*) \|$", page, flags=re.MULTILINE) == [(each.name, each.about) for each in METRICS]
+
+
+def test_every_file_that_the_pages_link_exists() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        links = re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text())
+        assert [link for link in links if not (page.parent / link).exists()] == [], page

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-from sklearn.model_selection import train_test_split  # type: ignore[import-untyped]
-from sklearn.naive_bayes import GaussianNB  # type: ignore[import-untyped]
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
 import calibayes as cb

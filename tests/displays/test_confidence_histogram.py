@@ -11,7 +11,7 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.naive_bayes import GaussianNB  # type: ignore[import-untyped]
+from sklearn.naive_bayes import GaussianNB
 from torch import Tensor
 
 from calibayes.displays import ConfidenceHistogramDisplay

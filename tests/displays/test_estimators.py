@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.ensemble import RandomForestClassifier  # type: ignore[import-untyped]
-from sklearn.linear_model import LogisticRegression, RidgeClassifier  # type: ignore[import-untyped]
-from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from calibayes.displays import ConfidenceHistogramDisplay, ReliabilityDisplay, RiskCoverageDisplay
 from calibayes.displays.estimators import predictions_of

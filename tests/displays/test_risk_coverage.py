@@ -11,7 +11,7 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from calibayes.displays import RiskCoverageDisplay

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from scipy.optimize import isotonic_regression  # type: ignore[import-untyped]
+from scipy.optimize import isotonic_regression
 
 from calibayes.displays.style import LINES, is_small, spread
 

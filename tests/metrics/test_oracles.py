@@ -17,9 +17,9 @@ from calibayes import calibration, metrics
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what they import
-    import netcal.metrics as netcal  # type: ignore[import-untyped]
-    import relplot  # type: ignore[import-untyped]
-    from sklearn import metrics as sklearn_metrics  # type: ignore[import-untyped]
+    import netcal.metrics as netcal
+    import relplot
+    from sklearn import metrics as sklearn_metrics
     from torchmetrics.functional.classification import multiclass_calibration_error
 
 PROBS, TARGETS = classifier(3000, 0.6, seed=0, classes=6)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-untyped]
-from sklearn.calibration import CalibratedClassifierCV  # type: ignore[import-untyped]
-from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
 
 
 class Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

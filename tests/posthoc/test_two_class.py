@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
+from sklearn.isotonic import IsotonicRegression
 from tests.posthoc.frozen import sklearn_calibrated
 from torch import Tensor
 

@@ -65,7 +65,7 @@ class ReliabilityBins:
         Args:
             level: the probability of lying within, bin by bin.
         """
-        from scipy.stats import binom  # type: ignore[import-untyped]
+        from scipy.stats import binom
 
         tail = (1 - share("level", level)) / 2
         trials = self.effective.round().clamp_min(1).numpy()

@@ -114,7 +114,7 @@ class IsotonicScaling(Scaling):
         return f"IsotonicScaling({shown})"
 
     def _fit(self, found: Predictions, logits: bool) -> str | None:
-        from sklearn.isotonic import IsotonicRegression  # type: ignore[import-untyped]
+        from sklearn.isotonic import IsotonicRegression
 
         _two_classes(found, "IsotonicScaling")
         curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.csv as pc  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
 from tests.data.predictions.written import refused, text
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize_scalar  # type: ignore[import-untyped]
+from scipy.optimize import minimize_scalar
 from tests.recipes.compare.blobs import BLOBS, MISLED, TINY, TRAININGS, Shown, computed, shown
 
 import calibayes as cb

@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from scipy import stats  # type: ignore[import-untyped]
+from scipy import stats
 
 from calibayes.recipes.compare.uncertainty import mean_difference
 

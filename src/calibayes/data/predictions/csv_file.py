@@ -89,7 +89,7 @@ class CsvFile:
 
     def read(self, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
         """Some columns whole."""
-        from pyarrow import ArrowException  # type: ignore[import-untyped]
+        from pyarrow import ArrowException
 
         try:
             try:

@@ -26,7 +26,7 @@ class ParquetFile:
     """
 
     def __init__(self, path: Path) -> None:
-        from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
+        from pyarrow import ArrowException, parquet
 
         self._path = path
         try:

@@ -110,6 +110,6 @@ def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: f
 
 def _t(tail: float, degrees: int) -> float:
     """The value that Student's distribution exceeds with probability ``tail``."""
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
+    from scipy.special import stdtrit
 
     return -float(stdtrit(degrees, tail))
