@@ -44,3 +44,8 @@ def leaking(train: int, validation: int, test: int) -> Splits:
 def test_parts_that_share_examples_are_refused() -> None:
     with pytest.raises(DataOverlapError, match="`validation` and `test` share examples"):
         run_trainings(replace(BLOBS, load=leaking), TINY, workers=1)
+
+
+def test_an_impossible_number_of_workers_is_quoted() -> None:
+    with pytest.raises(InvalidArgumentError, match="`workers` to be a positive integer, but got 0"):
+        run_trainings(BLOBS, TINY, workers=0)

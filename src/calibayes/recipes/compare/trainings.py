@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from calibayes.checks import positive_integer
 from calibayes.data import Splits
 from calibayes.metrics import Scores
 from calibayes.objective import SCHEMES
@@ -91,7 +92,7 @@ def run_trainings(
             More start by importing the calling script, which must therefore guard its work by ``__name__ == "__main__"``.
         progress: where to show how far it is; nowhere by default.
     """
-    workers = default_workers() if workers is None else workers
+    workers = default_workers() if workers is None else positive_integer("workers", workers)
     if workers > 1:
         check_portable(task)
     begin = time.monotonic()
