@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -16,10 +18,22 @@ _RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
 _MLP = next(iter(training_step.NETWORKS))
 
 
+Tell = Callable[..., None]
+
+
 def main() -> None:
     torch.set_num_threads(2)
+    wanted = sys.argv[1:] or list(_SECTIONS)
+    unknown = [name for name in wanted if name not in _SECTIONS]
+    if unknown:
+        sys.exit(f"Expected sections among {', '.join(_SECTIONS)}, but got {', '.join(unknown)}.")
+    for name in wanted:
+        _run(name)
+
+
+def _run(name: str) -> None:
     lines: list[str] = []
-    record: dict[str, object] = {"command": "make bench", "machine": _machine()}
+    record: dict[str, object] = {"command": f"python -m benchmarks {name}", "machine": _machine()}
 
     def tell(line: str = "") -> None:
         print(line, flush=True)
@@ -27,6 +41,14 @@ def main() -> None:
 
     tell("calibayes benchmark: median ratios of interleaved repeats in one run")
     tell(", ".join(f"{key} {value}" for key, value in _machine().items()))
+    _SECTIONS[name](tell, record)
+    _RESULTS.mkdir(parents=True, exist_ok=True)
+    (_RESULTS / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    (_RESULTS / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+    print(f"\nWritten to {_RESULTS}/{name}.txt\n")
+
+
+def _core(tell: Tell, record: dict[str, object]) -> None:
     tell("\n(a) training step, batch 128, Adam; ratio to the plain PyTorch step of the same network")
     for name in training_step.NETWORKS:
         timings = training_step.measure(name)
@@ -56,6 +78,9 @@ def main() -> None:
         base, ours = timings["plain forward passes"], timings["predict"]
         record[f"predict: {name}"] = _table(timings, base)
         tell(f"    {name:<32} {ours.seconds * 1e3:9.1f} ms  {ours.over(base):6.2f}x  (goal 1.05)")
+
+
+def _metrics(tell: Tell, record: dict[str, object]) -> None:
     tell(f"\n(d) metrics of {metrics.N:,} predictions of 10 classes; ratio to torchmetrics' single ECE")
     timings = metrics.measure()
     base = timings["torchmetrics ECE"]
@@ -67,10 +92,9 @@ def main() -> None:
     record["metrics: megabytes"] = memory_of
     for label, megabytes in memory_of.items():
         tell(f"    peak memory of {label:<28} {megabytes:6.0f} MB  (goal 1,000)")
-    _RESULTS.mkdir(parents=True, exist_ok=True)
-    (_RESULTS / "core.txt").write_text("\n".join(lines) + "\n")
-    (_RESULTS / "core.json").write_text(json.dumps(record, indent=1) + "\n")
-    print(f"\nWritten to {_RESULTS}")
+
+
+_SECTIONS = {"core": _core, "metrics": _metrics}
 
 
 def _goal(name: str, label: str) -> str:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from calibayes import metrics
+from calibayes.data.predictions import read_predictions
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -43,7 +46,19 @@ def check_own_network(printed: str, written: Path) -> None:
     assert list((written / "checkpoint").glob("step-*.safetensors"))
 
 
-CHECKS = {"own_network.py": check_own_network}
+def check_predictions(printed: str, written: Path) -> None:
+    found = {}
+    for name in ("naive-bayes", "logistic"):
+        table = read_predictions(written.parent / f"{name}.csv")
+        assert (table.n, table.class_names) == (1197, tuple("0123456789"))
+        accuracy = metrics.accuracy(table.probs, table.targets)
+        assert f"{name}.csv: 1,197 examples, right {100 * accuracy:.1f} %" in printed
+        found[name] = metrics.overconfidence(table.probs, table.targets)
+    assert found["naive-bayes"] > 0.05
+    assert found["logistic"] < -0.05
+
+
+CHECKS = {"own_network.py": check_own_network, "predictions.py": check_predictions}
 
 
 def test_every_example_has_a_check() -> None:

@@ -119,6 +119,7 @@ def test_scores_do_not_change() -> None:
         ({"bins": -1}, "Expected `bins` to be a positive integer, but got -1"),
         ({"level": 95}, "`level` to lie between 0 and 1, both excluded, but got 95"),
         ({"replicates": 0}, "`replicates` to be a positive integer, but got 0"),
+        ({"replicates": 9}, "`replicates` to be at least 10, but got 9"),
         ({"target_accuracy": 1.0}, "`target_accuracy` to lie between 0 and 1, both excluded, but got 1.0"),
         ({"k": 0}, "`k` to be a positive integer, but got 0"),
         ({"kernel_width": 0}, "`kernel_width` to be a positive finite number, but got 0"),

@@ -22,9 +22,10 @@ from calibayes.metrics import (
     kce_p_value,
 )
 from calibayes.metrics.arrays import as_predictions
+from calibayes.metrics.drawing import draws, replicate_counts
 from calibayes.metrics.evaluate import Settings
 from calibayes.metrics.intervals import wilson
-from calibayes.metrics.measuring import draws, replicate_counts, values
+from calibayes.metrics.measuring import values
 
 # Zero for a classifier that is calibrated in every class.
 ERRORS = (
@@ -234,9 +235,58 @@ def test_a_difference_lies_within_its_interval() -> None:
 
 
 def test_replicates_hold_as_many_blocks_as_there_are() -> None:
-    counts = replicate_counts(50, 200, seed=0)
+    counts = replicate_counts(torch.ones(50, dtype=torch.float64), 200, seed=0)
     assert torch.equal(counts.sum(-1), torch.full((200,), 50.0, dtype=torch.float64))
     assert float(counts.var()) == pytest.approx(1 - 1 / 50, rel=0.05)
+
+
+def test_replicates_of_empty_blocks_alone_are_replaced() -> None:
+    weights = torch.zeros(50, dtype=torch.float64)
+    weights[7] = 1.0
+    assert bool((replicate_counts(weights, 200, seed=0) @ weights > 0).all())
+
+
+def test_weights_of_zero_are_as_if_left_out() -> None:
+    probs, targets = classifier(200, 0.7, seed=6)
+    weights = torch.zeros(200, dtype=torch.float64)
+    weights[:5] = 1.0
+    assert evaluate(probs, targets, weights=weights) == evaluate(probs[:5], targets[:5], weights=weights[:5])
+    assert evaluate(probs, targets, weights=weights * 1e-170) == evaluate(probs, targets, weights=weights)
+
+
+def test_all_right_is_no_proof_of_calibration() -> None:
+    """Three right at a confidence of 1 may be one of many kinds; twenty right at 0.95 are what a calibrated model has."""
+    certain = evaluate(torch.tensor([[1.0, 0.0]]).expand(3, 2), torch.zeros(3, dtype=torch.long))
+    assert certain.intervals["ece"].high > 0.5
+    modest = evaluate(torch.tensor([[0.95, 0.05]]).expand(20, 2), torch.zeros(20, dtype=torch.long))
+    for name in ("ece", "ece_equal_mass", "rms_calibration_error", "smooth_ece", "mmce", "mce"):
+        assert modest.intervals[name].low == 0, name
+    assert modest.intervals["overconfidence"].low < 0 < modest.intervals["overconfidence"].high
+    assert 0.05 < modest.kce_p_value < 0.95
+
+
+@pytest.mark.parametrize("confidence", [0.98, 0.99])
+def test_sure_and_calibrated_is_not_called_under_confident(confidence: float) -> None:
+    wrong = {"overconfidence": 0, "ece": 0, "p": 0}
+    r = torch.full((150,), confidence, dtype=torch.float64)
+    for seed in range(120):
+        probs, targets = says(r, r, seed)
+        gap = confidence_interval("overconfidence", probs, targets, replicates=100, seed=seed)
+        wrong["overconfidence"] += not gap.low <= 0 <= gap.high
+        wrong["ece"] += confidence_interval("ece", probs, targets, replicates=100, seed=seed).low > 0
+        wrong["p"] += kce_p_value(probs, targets, seed=seed) < 0.001
+    assert wrong["overconfidence"] <= 12
+    assert wrong["ece"] <= 9
+    assert wrong["p"] <= 5
+
+
+def test_sparse_bins_do_not_make_a_calibrated_model_look_otherwise() -> None:
+    low = {"brier_reliability": 0, "ece_classwise": 0, "rms_calibration_error": 0}
+    for seed in range(25):
+        scores = evaluate(*classifier(300, 1.0, seed=seed, classes=60), replicates=100, seed=seed)
+        for name in low:
+            low[name] += scores.intervals[name].low > 0
+    assert all(count <= 4 for count in low.values()), low
 
 
 def test_intervals_are_pairs() -> None:

@@ -28,7 +28,7 @@ class Predictions:
     Attributes:
         probs: ``[n, K]``, in the type they came in.
         targets: ``[n]``, int64.
-        weights: ``[n]`` in float64, or None where every example counts the same.
+        weights: ``[n]`` in float64, positive; or None where every example counts the same.
     """
 
     probs: Tensor
@@ -69,11 +69,10 @@ class Predictions:
         return torch.ones(len(self), dtype=torch.float64) if self.weights is None else self.weights
 
     def mean(self, values: Tensor) -> float:
-        """The weighted mean of one number per example; infinite values do not turn into NaN at weight zero."""
+        """The weighted mean of one number per example."""
         if self.weights is None:
             return float(values.double().mean())
-        counted = self.weights > 0
-        return float((values[counted].double() * self.weights[counted]).sum() / self.weights.sum())
+        return float((values.double() * self.weights).sum() / self.weights.sum())
 
     def parts(self, rows: int) -> Iterator[Predictions]:
         """The same predictions in pieces of at most ``rows`` examples."""
@@ -88,7 +87,7 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
     Args:
         probs: class probabilities ``[n, K]``; for two classes also one column, ``[n]`` or ``[n, 1]``, of class 1's.
         targets: the true classes, integers in ``0 … K-1``.
-        weights: how much each example counts, non-negative; only ratios matter.
+        weights: how much each example counts, non-negative; only ratios matter, and a weight of zero leaves it out.
         check: look at the values; ``False`` saves two passes over data already known to be good.
 
     Example:
@@ -107,7 +106,16 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
     counts = None if weights is None else _weights(weights)
     if check:
         check_predictions(values, labels, counts)
-    return Predictions(values.contiguous(), labels.contiguous(), None if counts is None else counts.double().contiguous())
+    if counts is None:
+        return Predictions(values.contiguous(), labels.contiguous())
+    counts = counts.double()
+    largest = float(counts.max())
+    if not 1e-60 < largest < 1e60:
+        counts = counts / largest  # only ratios matter, and squares would leave the range of float64
+    counted = counts > 0
+    if not bool(counted.all()):
+        values, labels, counts = values[counted], labels[counted], counts[counted]
+    return Predictions(values.contiguous(), labels.contiguous(), counts.contiguous())
 
 
 def _probabilities(probs: Array) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor
 from calibayes.checks import positive_integer
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.bins import ReliabilityBins, reliability_bins
-from calibayes.metrics.cells import Cells, cell_places, sorted_cells
+from calibayes.metrics.cells import cell_places, sorted_cells
 
 __all__ = [
     "debiased",
@@ -105,7 +105,9 @@ def ece_equal_mass(probs: Array, targets: Array, bins: int = 15, *, weights: Arr
         0.525
     """
     found = as_predictions(probs, targets, weights, check=check)
-    return float(equal_mass_residuals(sorted_cells(found)[0], positive_integer("bins", bins)).abs().sum())
+    cells, _ = sorted_cells(found)
+    places = cell_places(cells, positive_integer("bins", bins))
+    return float(equal_mass_residuals(cells.residual, places, int(bins)).abs().sum())
 
 
 def largest_gap(bins: ReliabilityBins) -> float:
@@ -127,10 +129,8 @@ def debiased(bins: ReliabilityBins) -> float:
     return float((bins.share[known] * terms).sum())
 
 
-def equal_mass_residuals(cells: Cells, bins: int, places: Tensor | None = None) -> Tensor:
-    """Correctness minus confidence in each bin of equal mass, as shares of the total: their absolute sum is the error."""
-    where = cell_places(cells, bins) if places is None else places
-    residual = cells.residual
+def equal_mass_residuals(residual: Tensor, places: Tensor, bins: int) -> Tensor:
+    """Residuals of cells, shape ``[..., C]``, added up in the bins where they lie: their absolute sum is the error."""
     if residual.dim() == 1:
-        return torch.bincount(where, residual, minlength=bins)
-    return residual @ torch.nn.functional.one_hot(where, bins).to(residual)
+        return torch.bincount(places, residual, minlength=bins)
+    return residual @ torch.nn.functional.one_hot(places, bins).to(residual)

@@ -45,15 +45,20 @@ class ClassBins:
         return (self.observed - self.predicted) / self.total
 
     @property
+    def inverse_root(self) -> Tensor:
+        """1/√share of each bin, and 0 where it is empty."""
+        return torch.where(self.weight > 0, self.weight / self.total, torch.inf).rsqrt()
+
+    @property
     def reliability(self) -> Tensor:
         r"""A vector whose squared length is the reliability, $\sum_{km} w_{km} (\bar o_{km} - \bar p_{km})^2$."""
-        return self.residual * _inverse_root(self.weight / self.total)
+        return self.residual * self.inverse_root
 
     @property
     def resolution(self) -> Tensor:
         r"""A vector whose squared length is the resolution, $\sum_{km} w_{km} (\bar o_{km} - \bar o_k)^2$."""
         part, seen = self.weight / self.total, self.observed / self.total
-        return (seen - part * seen.sum(-1, keepdim=True)) * _inverse_root(part)
+        return (seen - part * seen.sum(-1, keepdim=True)) * self.inverse_root
 
     @property
     def frequency(self) -> Tensor:
@@ -155,8 +160,3 @@ def class_places(part: Predictions, bins: int) -> tuple[Tensor, Tensor]:
     where = place(part.probs, equal_width(bins), part.probs.dtype)
     where += torch.arange(part.classes) * bins
     return where.view(-1), where.gather(-1, part.targets[:, None])[:, 0]
-
-
-def _inverse_root(share: Tensor) -> Tensor:
-    """1/√share, and 0 for an empty bin."""
-    return torch.where(share > 0, share, torch.inf).rsqrt()

@@ -11,10 +11,11 @@ from calibayes.checks import positive_integer, share
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.catalogue import METRICS
+from calibayes.metrics.drawing import draws
 from calibayes.metrics.evaluate import Settings
 from calibayes.metrics.intervals import Draws, Moves, quantiles
 from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import draws, values
+from calibayes.metrics.measuring import values
 
 __all__ = ["Difference", "between", "differences", "movements"]
 
@@ -64,7 +65,8 @@ def differences(
     Each calibration error counts without the bias that chance gives it (see `calibayes.metrics.intervals`). How large that
     bias is depends on the true error, which is not known: the interval holds those of the worlds at both ends and in the
     middle of each classifier's own interval, for all pairs of worlds, or where chance moves both errors alike (correlation
-    above 0.8) for the pairs of like worlds.
+    above 0.8) for the pairs of like worlds. Where a classifier makes fewer than about ten errors, resampling knows too little
+    of them, and differences of calibration errors are not to be relied on.
 
     Args:
         probs_a: class probabilities of the first, shape ``[n, K]`` or one column for two classes, torch or numpy.

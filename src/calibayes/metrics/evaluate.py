@@ -14,12 +14,17 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.arrays import Array, Predictions, as_predictions
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.cells import Cells, sorted_cells
-from calibayes.metrics.intervals import Draws, Interval, wilson
+from calibayes.metrics.drawing import draws
+from calibayes.metrics.intervals import Draws, Interval, wilson, with_rare_errors, within_bounds
 from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import Sample, draws, part_of, values
+from calibayes.metrics.measuring import Sample, part_of, values
 from calibayes.metrics.proper import default_k
 from calibayes.metrics.scores import ClassScores, Scores
 from calibayes.metrics.tally import BLOCKS, PARTS, Tally, fitted_edges
+from calibayes.randomness import generator_for
+
+_ORDER = tuple(metric.name for metric in METRICS)
+_RARE = 10  # errors, or right decisions, below which resampling says little about how many there could have been
 
 __all__ = ["Settings", "check_metric", "check_names", "confidence_interval", "evaluate", "intervals_of", "scores_of"]
 
@@ -167,8 +172,11 @@ class Settings:
             cells, order = sorted_cells(found)
             edges = fitted_edges(cells.r, int(self.bins)) if resample and not exact else None
         tally = self.tally(found.classes, len(found) if exact else BLOCKS if resample else 1, edges)
-        tally.update(found, torch.arange(len(found)) if exact else None)
-        return Sample(tally, cells, order if exact else None, self.kernel_width, self.target_accuracy)
+        # In random order, so that blocks which are folded for many classes do not follow the order of the data.
+        own = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), self.seed, "order")) if exact else None
+        tally.update(found, own)
+        block = own[order] if own is not None and order is not None else None
+        return Sample(tally, cells, block, self.kernel_width, self.target_accuracy)
 
 
 def intervals_of(sample: Sample, found: dict[str, float], told: dict[str, Draws], level: float) -> dict[str, Interval]:
@@ -179,7 +187,12 @@ def intervals_of(sample: Sample, found: dict[str, float], told: dict[str, Draws]
     for name in ("accuracy", "top_k"):
         if name in found:
             ends[name] = wilson(found[name], sample.tally.effective, level)
-    return {name: ends[name] for name in (metric.name for metric in METRICS) if name in ends}
+    tally = sample.tally
+    rare = min(tally.right, tally.weight - tally.right) / tally.unit
+    if tally.n > 1 and rare < _RARE:
+        gaps = [tally.confidence / tally.weight - rate for rate in wilson(tally.right / tally.weight, tally.effective, level)]
+        ends |= {name: with_rare_errors(name, each, min(gaps), max(gaps)) for name, each in ends.items()}
+    return {name: within_bounds(name, ends[name], tally.classes) for name in _ORDER if name in ends}
 
 
 def scores_of(

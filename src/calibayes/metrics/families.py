@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
@@ -17,7 +18,7 @@ from torch import Tensor
 from calibayes.metrics.bins import ReliabilityBins
 from calibayes.randomness import derived_seed
 
-__all__ = ["Euclid", "Family", "LargestGap", "Length", "direction"]
+__all__ = ["Euclid", "Family", "LargestGap", "Length", "direction", "mixed"]
 
 
 class Family(Protocol):
@@ -37,8 +38,8 @@ class Family(Protocol):
         """The true error of world $s$."""
         ...
 
-    def errors(self, s: float) -> Tensor:
-        """The error of every replicate of world $s$."""
+    def errors(self, s: float, *, resampled: bool = False) -> Tensor:
+        """The error of every replicate of world $s$; if asked, with the noise of resampling alone, which can be paired."""
         ...
 
 
@@ -49,7 +50,7 @@ class _Worlds(ABC):
     _unit: float  # the true error of world 1: the observed one, unless that is zero
 
     @abstractmethod
-    def errors(self, s: float) -> Tensor:
+    def errors(self, s: float, *, resampled: bool = False) -> Tensor:
         """The error of every replicate of world $s$."""
 
     def below(self, s: float, error: float) -> float:
@@ -67,37 +68,68 @@ class Length(_Worlds):
     Args:
         gaps: $v$, shape ``[D]``.
         replicates: $v^*_b$, shape ``[B, D]``.
+        null: gaps that chance makes of a calibrated classifier, shape ``[B, D]``; see `mixed`.
         norm: the length of vectors ``[..., D]``.
     """
 
-    def __init__(self, gaps: Tensor, replicates: Tensor, norm: Callable[[Tensor], Tensor]) -> None:
-        self._noise, self._norm = replicates - gaps, norm
-        self._gaps = direction(gaps, self._noise)
+    def __init__(self, gaps: Tensor, replicates: Tensor, null: Tensor, norm: Callable[[Tensor], Tensor]) -> None:
+        self._noise, self._null, self._norm = replicates - gaps, null, norm
+        self._gaps = direction(gaps, null)
         self.observed, self._unit = float(norm(gaps)), float(norm(self._gaps))
 
-    def errors(self, s: float) -> Tensor:
+    def errors(self, s: float, *, resampled: bool = False) -> Tensor:
         """The error of every replicate of world $s$."""
-        return self._norm(self._noise + s * self._gaps)
+        noise = self._noise if resampled else mixed(self._null, self._noise, s)
+        return self._norm(noise + s * self._gaps)
 
 
 class Euclid(_Worlds):
-    """The same for the Euclidean length, whose square is quadratic in $s$: three sums serve all worlds."""
+    """The same for the Euclidean length, whose square is quadratic: a few sums serve all worlds.
 
-    def __init__(self, gaps: Tensor, replicates: Tensor) -> None:
+    Args:
+        gaps: $v$, shape ``[D]``.
+        replicates: $v^*_b$, shape ``[B, D]``.
+        null: as of `Length`; by default the noise of the replicates, for a vector that is not zero when calibrated.
+    """
+
+    def __init__(self, gaps: Tensor, replicates: Tensor, null: Tensor | None = None) -> None:
         noise = replicates - gaps
-        along = direction(gaps, noise)
-        self._square, self._mixed, self._own = along.square().sum(), noise @ along, noise.square().sum(-1)
+        null = noise if null is None else null
+        along = direction(gaps, null)
+        self._square = along.square().sum()
+        self._mixed = (null @ along, noise @ along)
+        self._own = (null.square().sum(-1), noise.square().sum(-1), (null * noise).sum(-1))
+        self._same = null is noise
         self.observed, self._unit = float(gaps.norm()), float(self._square.sqrt())
 
-    def errors(self, s: float) -> Tensor:
+    def errors(self, s: float, *, resampled: bool = False) -> Tensor:
         """The error of every replicate of world $s$."""
-        return (s * s * self._square + 2 * s * self._mixed + self._own).clamp_min(0).sqrt()
+        a, b = (0.0, 1.0) if self._same or resampled else _shares(s)
+        crossed = a * self._mixed[0] + b * self._mixed[1]
+        own = a * a * self._own[0] + b * b * self._own[1] + 2 * a * b * self._own[2]
+        return (s * s * self._square + 2 * s * crossed + own).clamp_min(0).sqrt()
 
 
-def direction(gaps: Tensor, noise: Tensor) -> Tensor:
+def mixed(null: Tensor, noise: Tensor, s: float) -> Tensor:
+    r"""The noise of world $s$.
+
+    In world 0 the classifier is calibrated and its noise is known without any data: decisions are right with the
+    probability that it says. In world 1 it is what resampling shows. Resampling alone would know no noise where all
+    decisions happen to be right, or where a bin holds a single example. Between the two, variances are mixed.
+    """
+    a, b = _shares(s)
+    return a * null + b * noise if a > 0 else noise
+
+
+def _shares(s: float) -> tuple[float, float]:
+    part = min(max(s, 0.0), 1.0)
+    return math.sqrt(1 - part), math.sqrt(part)
+
+
+def direction(gaps: Tensor, null: Tensor) -> Tensor:
     """The gaps; where none was observed, rounding apart, what chance could have hidden."""
-    seen = gaps.norm() > 1e-6 * noise.norm(dim=-1).median()
-    return gaps if bool(seen) else noise.std(0, correction=0)
+    seen = gaps.norm() > 1e-6 * null.norm(dim=-1).median()
+    return gaps if bool(seen) else null.std(0, correction=0)
 
 
 class LargestGap:
@@ -122,8 +154,8 @@ class LargestGap:
         if self.observed < 1e-9:
             self._gap = np.sqrt(self._sure * (1 - self._sure) / self._trials)
 
-    def errors(self, s: float) -> Tensor:
-        """The largest gap of every replicate of world $s$."""
+    def errors(self, s: float, *, resampled: bool = False) -> Tensor:
+        """The largest gap of every replicate of world $s$, which is never resampled."""
         generator = np.random.Generator(np.random.PCG64(self._seed))
         right = generator.binomial(self._trials, self._accuracy(s), size=(self._replicates, len(self._gap)))
         return torch.from_numpy(np.abs(right / self._trials - self._sure).max(-1))

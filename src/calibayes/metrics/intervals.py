@@ -10,7 +10,9 @@ the true errors $\| s v \|$ of all worlds in which the error that was observed, 
 
 $$ \{ \| s v \| : \; \tfrac{\alpha}{2} \le P_b(\| s v + e_b \| \le \| v \|) \le 1 - \tfrac{\alpha}{2} \}. $$
 
-For a calibrated classifier $s = 0$ is such a world and the interval begins at 0. It may lie below the estimate.
+For a calibrated classifier $s = 0$ is such a world, nearly always, and the interval begins at 0. It may lie below the
+estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null`), not that of
+resampling, which knows none where all decisions happen to be right.
 """
 
 from __future__ import annotations
@@ -24,7 +26,19 @@ from torch import Tensor
 
 from calibayes.metrics.families import Family
 
-__all__ = ["Below", "Draws", "Interval", "Moves", "Norm", "Plain", "Squared", "quantiles", "wilson"]
+__all__ = [
+    "Below",
+    "Draws",
+    "Interval",
+    "Moves",
+    "Norm",
+    "Plain",
+    "Squared",
+    "quantiles",
+    "wilson",
+    "with_rare_errors",
+    "within_bounds",
+]
 
 _HALVINGS = 12
 
@@ -106,7 +120,7 @@ class Norm:
         """In the worlds at both ends and in the one where the observed error is the median."""
         estimates, deviations = [], []
         for world in self._worlds(level):
-            errors = self.family.errors(world)
+            errors = self.family.errors(world, resampled=True)
             middle = float(errors.median())
             estimates.append(max(0.0, self.family.observed - (middle - self.family.truth(world))))
             deviations.append(errors - middle)
@@ -177,6 +191,36 @@ def wilson(rate: float, trials: float, level: float) -> Interval:
     centre = (rate + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials**2))
     return Interval(min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
+
+
+def with_rare_errors(name: str, ends: Interval, low: float, high: float) -> Interval:
+    """An interval widened by what is known of the accuracy, where errors (or right decisions) are too few to resample.
+
+    A classifier that was right ten times in ten may be wrong one time in four. Its mean gap then lies within ``low …
+    high``, and its calibration errors may be as large as that gap.
+
+    Args:
+        name: of the metric.
+        ends: the interval from resampling.
+        low: confidence minus the upper end of the accuracy.
+        high: confidence minus its lower end.
+    """
+    if name == "overconfidence":
+        return Interval(min(ends.low, low), max(ends.high, high))
+    far = max(abs(low), abs(high))
+    reach = {"ece_squared_debiased": far**2, "kce_squared": far**2}
+    if name in ("ece", "ece_equal_mass", "mce", "rms_calibration_error", "smooth_ece", "mmce", *reach):
+        return Interval(ends.low, max(ends.high, reach.get(name, far)))
+    return ends
+
+
+def within_bounds(name: str, ends: Interval, classes: int) -> Interval:
+    """The part of an interval that a metric can reach at all."""
+    if name in ("overconfidence", "nll", "wmmce"):
+        return ends
+    most = {"brier": 2.0, "brier_reliability": 2.0, "brier_resolution": 1 - 1 / classes, "brier_uncertainty": 1 - 1 / classes}
+    top = most.get(name, 1.0)
+    return Interval(*(each if math.isnan(each) else min(max(each, 0.0), top) for each in ends))
 
 
 def quantiles(values: Tensor, tail: float) -> tuple[float, float]:

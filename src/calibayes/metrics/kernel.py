@@ -62,8 +62,8 @@ def kce_squared(
     r"""The squared kernel calibration error of the decided class, unbiased; arguments as `mmce`.
 
     $$\frac{1}{n(n-1)} \sum_{i \ne j} (c_i - r_i)(c_j - r_j) \, e^{-|r_i - r_j|/\gamma}$$
-    Its expectation is the square of what MMCE tends to, zero for a calibrated classifier; chance makes it negative as
-    often as positive there (Widmann et al. 2019). NaN for a single example.
+    Its expectation is the square of what MMCE tends to, zero for a calibrated classifier; chance makes it negative more
+    often than positive there (Widmann et al. 2019). NaN for a single example.
 
     Example:
         >>> probs = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
@@ -87,10 +87,13 @@ def kce_p_value(
 ) -> float:
     r"""How often a calibrated classifier would look as bad as this one: a small value speaks against "calibrated".
 
-    The linear-time estimator of Widmann et al. (2019): examples are paired at random,
-    $h = (c - r)(c' - r') \, e^{-|r - r'|/\gamma}$ has mean zero for a calibrated classifier, and a positive mean of the
-    pairs is held against its standard error (one-sided, by the normal distribution). It uses $n/2$ of the $n^2$ pairs,
-    so it may miss what the interval of `kce_squared` shows. NaN for fewer than four examples.
+    The linear-time estimator of Widmann et al. (2019): examples are paired at random, and
+    $h = (c - r)(c' - r') \, e^{-|r - r'|/\gamma}$ has mean zero and variance
+    $r(1-r) \, r'(1-r') \, e^{-2|r - r'|/\gamma}$ for a calibrated classifier. The sum over pairs is held against that
+    (one-sided, by the normal distribution). The variance is that of a calibrated classifier, not the observed one, which
+    vanishes where all decisions happen to be right. The test uses $n/2$ of the $n^2$ pairs, so it may miss what the
+    interval of `kce_squared` shows; where errors are so rare that hardly two are paired, the normal distribution is a
+    rough one. NaN for fewer than four examples.
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
@@ -117,30 +120,30 @@ class PairTest:
     def __init__(self, width: float, seed: int) -> None:
         self._width = width
         self._generator = generator_for(torch.device("cpu"), seed, "pairs")
-        self._sums = torch.zeros(3, dtype=torch.float64)  # pairs, h, h²
+        self._sums = torch.zeros(3, dtype=torch.float64)  # pairs, h, and its variance if calibrated
         self._left = torch.zeros(3, 0, dtype=torch.float64)
 
     def update(self, found: Predictions) -> None:
         """Add a batch."""
         order = torch.randperm(len(found), generator=self._generator)
         r, c, w = (values[order] for values in (found.confidence, found.correct, found.mass))
-        waiting = torch.cat((self._left, torch.stack((r, w * (c - r), w))[:, w > 0]), -1)
+        waiting = torch.cat((self._left, torch.stack((r.clamp(0, 1), c - r, w))), -1)
         pairs = waiting.shape[1] // 2
         first, second = waiting[:, :pairs], waiting[:, pairs : 2 * pairs]
         self._left = waiting[:, 2 * pairs :]
-        h = first[1] * second[1] * torch.exp((first[0] - second[0]).abs() / -self._width)
-        self._sums += torch.stack((h.new_tensor(pairs), h.sum(), h.square().sum()))
+        kernel = torch.exp((first[0] - second[0]).abs() / -self._width) * first[2] * second[2]
+        h = first[1] * second[1] * kernel
+        variance = kernel.square() * (first[0] * (1 - first[0]) * second[0] * (1 - second[0]))
+        self._sums += torch.stack((h.new_tensor(pairs), h.sum(), variance.sum()))
 
     def p_value(self) -> float:
         """The p-value so far."""
-        pairs, total, squares = self._sums.tolist()
+        pairs, total, variance = self._sums.tolist()
         if pairs < 2:
             return math.nan
-        mean = total / pairs
-        variance = (squares / pairs - mean**2) * pairs / (pairs - 1)
-        if variance <= 0:
-            return 1.0 if mean <= 0 else 0.0
-        return float(torch.special.ndtr(torch.tensor(-mean * math.sqrt(pairs / variance), dtype=torch.float64)))
+        if variance <= 0:  # it was certain everywhere
+            return 1.0 if total <= 0 else 0.0
+        return float(torch.special.ndtr(torch.tensor(-total / math.sqrt(variance), dtype=torch.float64)))
 
 
 def residual_features(cells: Cells, width: float) -> Tensor:

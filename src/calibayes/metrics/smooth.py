@@ -9,7 +9,7 @@ from torch import Tensor
 
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.cells import Cells, sorted_cells
-from calibayes.metrics.families import direction
+from calibayes.metrics.families import direction, mixed
 
 __all__ = ["SmoothWorlds", "Spectrum", "smooth_ece"]
 
@@ -53,7 +53,7 @@ class Spectrum:
 
     def __init__(self, cells: Cells, grid: int = _FINEST) -> None:
         self.grid = grid
-        self.waves = _waves(_nodes(cells, grid))
+        self.waves = _waves(_nodes(cells.r, cells.residual, grid))
 
     def error(self, sigma: Tensor, waves: Tensor | None = None) -> Tensor:
         r"""$\mathrm{smECE}_\sigma$; ``sigma`` of the shape of the leading axes, or a single one for all."""
@@ -88,37 +88,39 @@ class SmoothWorlds:
     Args:
         cells: the cells of the sample.
         replicates: those of its replicates.
+        null: residuals that chance makes of a calibrated classifier in each cell, shape ``[B, C]``.
     """
 
-    def __init__(self, cells: Cells, replicates: Cells) -> None:
+    def __init__(self, cells: Cells, replicates: Cells, null: Tensor) -> None:
         self.observed = float(Spectrum(cells).fixed_point())
         grid = min(_FINEST, max(256, 1 << math.ceil(math.log2(4 / max(self.observed, 4e-3)))))
         self._spectrum = Spectrum(cells, grid)
-        gaps, replicated = _nodes(cells, grid), _nodes(replicates, grid)
-        self._noise = _waves(replicated - gaps)
-        self._along = _waves(direction(gaps, replicated - gaps))
+        gaps = _nodes(cells.r, cells.residual, grid)
+        hidden = _nodes(cells.r, null, grid)
+        self._noise = _waves(_nodes(replicates.r, replicates.residual, grid) - gaps)
+        self._null, self._along = _waves(hidden), _waves(direction(gaps, hidden))
 
     def below(self, s: float, error: float) -> float:
         """In which share of replicates of world $s$ the error is at most ``error``."""
         sigma = torch.tensor(error, dtype=torch.float64)
-        errors = self._spectrum.error(sigma, self._noise + s * self._along)
+        errors = self._spectrum.error(sigma, mixed(self._null, self._noise, s) + s * self._along)
         return float((errors <= error * (1 + 1e-9)).double().mean())
 
     def truth(self, s: float) -> float:
         """The true error of world $s$."""
         return float(self._spectrum.fixed_point(s * self._along)) if s > 0 else 0.0
 
-    def errors(self, s: float) -> Tensor:
+    def errors(self, s: float, *, resampled: bool = False) -> Tensor:
         """The error of every replicate of world $s$."""
-        return self._spectrum.fixed_point(self._noise + s * self._along)
+        noise = self._noise if resampled else mixed(self._null, self._noise, s)
+        return self._spectrum.fixed_point(noise + s * self._along)
 
 
-def _nodes(cells: Cells, grid: int) -> Tensor:
+def _nodes(r: Tensor, residual: Tensor, grid: int) -> Tensor:
     """The residuals on the nodes of a grid, shape ``[..., grid + 1]``: what lies between two nodes is shared out to both."""
-    position = cells.r.clamp(0, 1) * grid
+    position = r.clamp(0, 1) * grid
     left = position.floor().clamp_max(grid - 1).long()
     right_share = position - left
-    residual = cells.residual
     nodes = residual.new_zeros(*residual.shape[:-1], grid + 1)
     nodes.index_add_(-1, left, residual * (1 - right_share))
     return nodes.index_add_(-1, left + 1, residual * right_share)

@@ -64,7 +64,8 @@ class Tally:
         self.counts = torch.zeros(bins, dtype=torch.int64)
         self.moments = _zeros(4, bins)  # of each bin: weight, weight², confidence, right
         self.own = _zeros(2)  # Σ w² (c - r)² and Σ w²
-        self.weight = 0.0
+        self.weight = self.right = self.confidence = 0.0
+        self.block_weight = _zeros(blocks)
         self.pairs = PairTest(width, seed)
         cells = 0 if edges is None else len(edges) - 1
         self.by_cell = _zeros(2, blocks * cells)  # right and wrong
@@ -79,6 +80,9 @@ class Tally:
             block = torch.from_numpy(self._deal.integers(self.blocks, size=len(found)))
         self.n += int(found.mass.count_nonzero())
         self.weight += float(found.mass.sum())
+        self.right += float((found.mass * found.correct).sum())
+        self.confidence += float((found.mass * found.confidence).sum())
+        self.block_weight.index_add_(0, block, found.mass)
         self.own += torch.stack(((found.mass * (found.correct - found.confidence)).square().sum(), found.mass.square().sum()))
         rows = max(1, _ROWS // found.classes)
         for part, where in zip(found.parts(rows), block.split(rows), strict=True):
@@ -147,6 +151,11 @@ class Tally:
         return self.weight**2 / float(self.own[1])
 
     @property
+    def unit(self) -> float:
+        """The weight that stands for one example."""
+        return float(self.own[1]) / self.weight
+
+    @property
     def own_pairs(self) -> tuple[float, float]:
         """What the pairs of an example with itself are worth, as shares of the squared total weight."""
         residual, weight = (self.own / self.weight**2).tolist()
@@ -176,7 +185,7 @@ def fixed_edges(bins: int) -> Tensor:
 
 def fitted_edges(r: Tensor, bins: int) -> Tensor:
     """Edges of cells for confidences in ascending order: of equal width, and of equal mass."""
-    ranks = torch.linspace(0, len(r) - 1, 2 * _FINE).long()
+    ranks = torch.linspace(0, len(r) - 1, 2 * _FINE, dtype=torch.float64).long()
     edges: Tensor = torch.cat((_within(bins), r[ranks].clamp(0, 1))).unique()
     return edges
 

@@ -16,9 +16,10 @@ from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
 from calibayes.metrics.arrays import as_predictions
 from calibayes.metrics.differences import between, movements
+from calibayes.metrics.drawing import draws
 from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
 from calibayes.metrics.intervals import Moves
-from calibayes.metrics.measuring import draws, values
+from calibayes.metrics.measuring import values
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.metrics.selective import curve
 from calibayes.report.verdict import Mended, Verdict, compared, mended, verdict

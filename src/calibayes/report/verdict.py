@@ -47,7 +47,7 @@ class Mended:
         value: the temperature that fits all examples best.
         ece_before: the ECE as it is.
         ece_after: the ECE after scaling, each half of the examples by a temperature fitted on the other half.
-        share: how much of the calibration error it takes away, from 0 to 1; NaN where there is none to be seen.
+        share: how much of the calibration error it takes away, at most 1; NaN where there is none to be seen.
     """
 
     value: float
@@ -79,7 +79,7 @@ def mended(
     if len(found) < 20:
         return None
     order = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), seed, "halves"))[:_ROWS]
-    said = found.probs if logits is None else torch.as_tensor(logits)
+    said = found.probs if logits is None else _two_columns(torch.as_tensor(logits))
     scaled = logits is not None
     said, labels, mass = said[order], found.targets[order], found.mass[order]
     halves = torch.arange(len(order)) % 2 == 0
@@ -180,6 +180,12 @@ def _fitted(said: Tensor, labels: Tensor, mass: Tensor, logits: bool) -> Tempera
         # A temperature at its bound is still the best there is, and shown as it is.
         warnings.simplefilter("ignore", PosthocWarning)
         return TemperatureScaling().fit(said, labels, weights=mass, logits=logits)
+
+
+def _two_columns(logits: Tensor) -> Tensor:
+    """A single column of logits is the log-odds of class 1."""
+    column = logits.reshape(len(logits), -1)
+    return torch.cat((torch.zeros_like(column), column), -1) if column.shape[1] == 1 else column
 
 
 def _percent(value: float) -> str:

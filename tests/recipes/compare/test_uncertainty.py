@@ -7,8 +7,11 @@ import statistics
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
+import calibayes
+from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.uncertainty import mean_difference
 
 
@@ -84,3 +87,9 @@ def test_the_bare_alternatives_do_not_hold_it() -> None:
         found = [mean_difference(values, variance, level=0.9) for values in rows.tolist()]
         held = sum(each.low <= 0 <= each.high for each in found) / times
         assert held < 0.88
+
+
+def test_infinite_losses_on_both_sides_are_no_answer_and_no_crash() -> None:
+    assert math.isnan(mean_difference([math.inf, -math.inf, 0.1], 0.0).value)
+    certain = calibayes.evaluate(torch.tensor([[1.0, 0.0], [0.4, 0.6]]), torch.tensor([1, 1]), intervals=False)
+    assert summary([certain, certain])["nll"].mean == math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,8 +59,13 @@ def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
     found = {}
     for column in COLUMNS:
         values = [float(getattr(each, column.name)) for each in scores]
-        found[column.name] = Summary(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None)
+        found[column.name] = Summary(sum(values) / len(values), _spread(values) if len(values) > 1 else None)
     return found
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The standard deviation; an infinite NLL has none to speak of."""
+    return statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
 class Row(NamedTuple):

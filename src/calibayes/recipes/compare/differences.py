@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from calibayes.metrics.arrays import as_predictions
+from calibayes.metrics.drawing import draws
 from calibayes.metrics.evaluate import Settings
 from calibayes.metrics.intervals import Moves
-from calibayes.metrics.measuring import draws, values
+from calibayes.metrics.measuring import values
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.jobs import Probs
 from calibayes.recipes.compare.uncertainty import Estimate, mean_difference

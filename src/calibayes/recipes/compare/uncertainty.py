@@ -88,7 +88,7 @@ def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: f
         (0.005, 0.037)
     """
     seeds = len(per_seed)
-    value = statistics.fmean(per_seed)
+    value = sum(per_seed) / seeds  # not fmean, which refuses both infinities together
     if not math.isfinite(value):
         # A probability of zero where the truth is makes the NLL infinite: no luck in it, unless both have done it.
         return Estimate(value, value, value, math.nan if math.isnan(value) else 0.0, None, 0.0)

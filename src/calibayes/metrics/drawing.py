@@ -1,0 +1,156 @@
+"""What a bootstrap tells about every metric."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.calibration.kernel import kernel_features
+from calibayes.checks import positive_integer
+from calibayes.errors import InvalidArgumentError
+from calibayes.metrics.calibration import equal_mass_residuals
+from calibayes.metrics.cells import cell_places
+from calibayes.metrics.families import Euclid, LargestGap, Length
+from calibayes.metrics.intervals import Below, Draws, Norm, Plain, Squared
+from calibayes.metrics.kernel import residual_features, weighted_features
+from calibayes.metrics.measuring import Sample
+from calibayes.metrics.null import null_of_bins, null_of_cells, null_of_classes
+from calibayes.metrics.selective import area, largest_coverage
+from calibayes.metrics.smooth import SmoothWorlds
+from calibayes.metrics.tally import PARTS, SUMS, Tally
+from calibayes.randomness import derived_seed
+
+__all__ = ["draws", "replicate_counts"]
+
+_FEWEST = 10
+_CLASS_NUMBERS = 1 << 23  # replicated sums of classes kept at most, unless there would be fewer than a hundred replicates
+
+
+def draws(
+    sample: Sample, found: dict[str, float], replicates: int, seed: int, parts: frozenset[str] = PARTS
+) -> dict[str, Draws]:
+    """What a bootstrap tells about every metric of these parts but the p-value.
+
+    The same seed resamples the same examples, whoever's predictions they are: differences are paired.
+
+    Args:
+        sample: what to resample.
+        found: the `values` of the sample.
+        replicates: $B$; for very many classes, fewer are drawn for what is computed class by class.
+        seed: of the bootstrap.
+        parts: as of `values`.
+    """
+    if positive_integer("replicates", replicates) < _FEWEST:
+        raise InvalidArgumentError(f"Expected `replicates` to be at least {_FEWEST}, but got {replicates!r}.")
+    tally = sample.tally
+    counts = replicate_counts(tally.block_weight, replicates, seed)
+    told: dict[str, Draws] = {}
+    if "means" in parts:
+        told |= _of_means(tally, found, counts)
+    if "bins" in parts:
+        told |= _of_bins(tally, counts, seed)
+    if "classes" in parts:
+        fewer = min(replicates, max(100, _CLASS_NUMBERS // (tally.classes * tally.bins)))
+        if tally.class_blocks < tally.blocks:
+            folded = torch.zeros(tally.class_blocks, dtype=torch.float64)
+            folded.index_add_(0, torch.arange(tally.blocks) % tally.class_blocks, tally.block_weight)
+            told |= _of_classes(tally, replicate_counts(folded, fewer, seed, "classes"), seed)
+        else:
+            told |= _of_classes(tally, counts[:fewer], seed)
+    if "cells" in parts:
+        told |= _of_cells(sample, found, counts, seed)
+    return told
+
+
+def replicate_counts(weights: Tensor, replicates: int, seed: int, *place: str) -> Tensor:
+    """How often each replicate holds each block: ``[B, G]``, drawn with replacement; the same seed, the same draws.
+
+    A replicate of empty blocks alone would be no data: the first block that holds any takes its place.
+
+    Args:
+        weights: of the blocks; there is one that is positive.
+        replicates: $B$.
+        seed: of the draws.
+        place: what else they depend on.
+    """
+    blocks = len(weights)
+    generator = np.random.Generator(np.random.PCG64(derived_seed(seed, "bootstrap", *place)))
+    drawn = torch.from_numpy(generator.integers(blocks, size=(replicates, blocks)))
+    drawn += blocks * torch.arange(replicates)[:, None]
+    counts = torch.bincount(drawn.view(-1), minlength=replicates * blocks).view(replicates, blocks).double()
+    empty = counts @ weights == 0
+    counts[empty] = weights.gt(0).double() if bool(empty.any()) else 0.0
+    return counts
+
+
+def _of_means(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str, Draws]:
+    sums = counts @ tally.sums
+    weight = sums[:, 0]
+    mean = {name: sums[:, index] / weight for index, name in enumerate(SUMS)}
+    replicated = {
+        "accuracy": mean["right"],
+        "top_k": mean["top"],
+        "confidence": mean["confidence"],
+        "overconfidence": mean["confidence"] - mean["right"],
+        "nll": torch.where(mean["impossible"] > 0, torch.inf, mean["nll"]),
+        "brier": mean["brier"],
+    }
+    return {name: Plain(found[name], each, found[name]) for name, each in replicated.items()}
+
+
+def _of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
+    table = tally.by_bin.view(2, tally.blocks, tally.bins)
+    (weight, residual), (weights, residuals) = table.sum(1), counts @ table
+    gaps, replicated = residual / weight.sum(), residuals / weights.sum(-1, keepdim=True)
+    null = null_of_bins(tally.reliability, len(counts), seed)
+    # Weighed by the observed shares: a bin of one example that a replicate holds twice has not become better known.
+    scale = torch.where(weight > 0, weight / weight.sum(), torch.inf).rsqrt()
+    rms = Norm(Euclid(gaps * scale, replicated * scale, null * scale))
+    return {
+        "ece": Norm(Length(gaps, replicated, null, _sum_of_sizes)),
+        "mce": Norm(LargestGap(tally.reliability, len(counts), seed)),
+        "rms_calibration_error": rms,
+        "ece_squared_debiased": Squared(rms),
+    }
+
+
+def _of_classes(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
+    whole, each, even = tally.classwise(), tally.classwise(counts), 1 / tally.classes
+    gaps, replicated = whole.residual.flatten(), each.residual.flatten(1)
+    null = null_of_classes(whole, tally.unit, len(counts), seed).flatten(1)
+    scale = whole.inverse_root.flatten()
+    return {
+        "brier_reliability": Squared(Norm(Euclid(gaps * scale, replicated * scale, null * scale))),
+        "brier_resolution": Squared(Norm(Euclid(whole.resolution.flatten(), each.resolution.flatten(1)))),
+        # It is largest, 1 - 1/K, where all classes are equally frequent, and chance makes no two frequencies equal.
+        "brier_uncertainty": Below(1 - even, Squared(Norm(Euclid(whole.frequency - even, each.frequency - even)))),
+        "ece_classwise": Norm(Length(gaps * even, replicated * even, null * even, _sum_of_sizes)),
+    }
+
+
+def _of_cells(sample: Sample, found: dict[str, float], counts: Tensor, seed: int) -> dict[str, Draws]:
+    tally, width, accuracy = sample.tally, sample.kernel_width, sample.target_accuracy
+    each = sample.resampled(counts)
+    whole = sample.cells if sample.block is not None else tally.cells()
+    null = null_of_cells(whole, tally.unit, len(counts), seed)
+    places = cell_places(whole, tally.bins)
+    gaps, replicated, hidden = (
+        equal_mass_residuals(residual, places, tally.bins) for residual in (whole.residual, each.residual, null)
+    )
+    mmce = Norm(Euclid(residual_features(whole, width), residual_features(each, width), kernel_features(whole.r, null, width)))
+    return {
+        "ece_equal_mass": Norm(Length(gaps, replicated, hidden, _sum_of_sizes)),
+        "smooth_ece": Norm(SmoothWorlds(whole, each, null)),
+        "mmce": mmce,
+        "wmmce": Norm(Euclid(weighted_features(whole, width), weighted_features(each, width))),
+        "kce_squared": Squared(mmce),
+        "aurc": Plain(found["aurc"], area(each, tally.n), float(area(whole, tally.n))),
+        "coverage_at_target": Plain(
+            found["coverage_at_target"], largest_coverage(each, accuracy), float(largest_coverage(whole, accuracy))
+        ),
+    }
+
+
+def _sum_of_sizes(gaps: Tensor) -> Tensor:
+    return gaps.abs().sum(-1)
