@@ -61,7 +61,9 @@ def _main(
 
         calibayes demo
 
-    It needs no download and takes less than two minutes on two cores.
+    It needs no download and takes less than two minutes on two cores. Predictions of a model of your own in a file?
+
+        calibayes evaluate predictions.csv
     """
 
 
