@@ -38,6 +38,13 @@ def test_the_readmes_speed_table_is_the_one_that_was_measured() -> None:
     assert f"{form:.2f} times a bare `torch.sort`" in README.replace("\n", " ")
 
 
+def test_the_readmes_speed_of_the_metrics_is_the_one_that_was_measured() -> None:
+    found = json.loads((ROOT / "results" / "benchmarks" / "metrics.json").read_text())["metrics: n=1000000"]
+    words = " ".join(README.split())
+    assert f"takes {found['evaluate, no intervals']['ratio']:.1f} times as long as torchmetrics' single ECE" in words
+    assert f"from 1,000 resamplings {found['ECE, 1,000 replicates']['ratio']:.1f} times" in words
+
+
 def shown_blocks() -> list[tuple[str, str, str]]:
     """Text that pages say comes from a file: the page, the file, and the text."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -166,7 +166,7 @@ def compare(
     """Which scheme should I use, by how much is it better, and how sure are we?
 
     Trains FNN, BNN, CA-FNN and CA-BNN over several seeds, plain and temperature-scaled, on images of clothes that come
-    with calibayes (less than ten minutes on two cores). λ, β and temperatures are chosen on validation images; test
+    with calibayes (about ten minutes on two cores). λ, β and temperatures are chosen on validation images; test
     images decide nothing but the answer. Differences have intervals for the chance of the test images and of the seeds.
     """
     from rich.console import Console

@@ -90,7 +90,7 @@ class Settings:
 
     @classmethod
     def thorough(cls, seeds: int = 8) -> Settings:
-        """The settings of a comparison: more seeds, data and candidates; less than ten minutes on two cores.
+        """The settings of a comparison: more seeds, data and candidates; about ten minutes on two cores.
 
         The epochs are those after which the plain network's accuracy on validation images no longer rises: with more, it
         only grows surer, and would be an easy one to beat. Eight seeds rather than five make intervals narrower by up to 40 %.
