@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from calibayes.arrays import from_numpy
-from calibayes.checks import check_predictions
+from calibayes.checks import check_predictions, check_weights
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 
 __all__ = ["Array", "Predictions", "as_predictions"]
@@ -105,9 +105,10 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
         )
     counts = None if weights is None else _weights(weights)
     if check:
-        check_predictions(values, labels, counts)
+        check_predictions(values, labels)
     if counts is None:
         return Predictions(values.contiguous(), labels.contiguous())
+    check_weights(counts, values)  # always: what is negative would be left out unseen below
     counts = counts.double()
     largest = float(counts.max())
     if not 1e-60 < largest < 1e60:

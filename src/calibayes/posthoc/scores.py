@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibayes.checks import check_targets, check_weights
+from calibayes.checks import check_targets
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.arrays import Array, Predictions, as_predictions
 from calibayes.predictive import Predictive
@@ -55,8 +55,6 @@ def read_held_out(
     if check:
         _check_logits(found.probs)
         check_targets(found.targets, found.probs)
-        if found.weights is not None:
-            check_weights(found.weights, found.probs)
     return found
 
 
