@@ -84,12 +84,12 @@ def test_the_ece_of_a_calibrated_model_at_ten_thousand_where_percentiles_always_
 def test_paired_differences_hold_the_true_difference() -> None:
     true_a, true_b = truths(0.6), truths(1.0)
     count = dict.fromkeys(true_a, 0)
-    for seed in range(RUNS):
+    for seed in range(60):
         (sharp, targets), (soft, _) = classifier(400, 0.6, seed=seed), classifier(400, 1.0, seed=seed)
         for name, found in differences(sharp, soft, targets, replicates=200, seed=seed).items():
             count[name] += found.low - 1e-12 <= true_a[name] - true_b[name] <= found.high + 1e-12
     checked = ("nll", "brier", "ece", "ece_equal_mass", "ece_classwise", "smooth_ece", "mmce", "rms_calibration_error", "aurc")
-    assert {name: count[name] for name in checked if count[name] < FEWEST} == {}
+    assert {name: count[name] for name in checked if count[name] < 51}  # of 60; fewer in 1 of 600 experiments == {}
 
 
 def test_pairing_makes_the_difference_of_like_models_sharp() -> None:
