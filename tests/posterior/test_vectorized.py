@@ -83,9 +83,7 @@ class Branching(nn.Module):
 
 
 @pytest.mark.parametrize("chunk", [2, 3, 4])
-@pytest.mark.parametrize(
-    ("build", "shape"), [(batch_normed, (4,)), (Lstm, (4, 3)), (Branching, (4,)), (Buffers, (4,))], ids=str
-)
+@pytest.mark.parametrize(("build", "shape"), [(batch_normed, (4,)), (Lstm, (4, 3)), (Branching, (4,)), (Buffers, (4,))])
 def test_what_vmap_refuses_runs_in_a_loop(build: Any, shape: tuple[int, ...], chunk: int) -> None:
     net, data = in_double(build, *shape)
     looped = after_training(net, data, sample_chunk=1)
@@ -94,7 +92,7 @@ def test_what_vmap_refuses_runs_in_a_loop(build: Any, shape: tuple[int, ...], ch
     assert_close(found, looped)
 
 
-@pytest.mark.parametrize(("build", "shape"), [(batch_normed, (4,)), (Lstm, (4, 3)), (Branching, (4,))], ids=str)
+@pytest.mark.parametrize(("build", "shape"), [(batch_normed, (4,)), (Lstm, (4, 3)), (Branching, (4,))])
 def test_left_to_itself_it_falls_back_silently(build: Any, shape: tuple[int, ...]) -> None:
     net, data = in_double(build, *shape)
     assert_close(after_training(net, data), after_training(net, data, sample_chunk=1))
