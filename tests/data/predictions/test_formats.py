@@ -68,9 +68,9 @@ def test_every_format_gives_the_same_table(tmp_path: Path) -> None:
         ("model.csv", SIMPLE.replace(",", ", ")),
         ("model.csv", SIMPLE.replace("0.25", " +2.5e-1 ")),
         ("model.csv", "sep=;\n" + SIMPLE.replace(",", ";")),
-        ("model.csv.gz", gzip.compress(SIMPLE.encode())),
+        ("model.csv.gz", gzip.compress(SIMPLE.encode(), mtime=0)),
         ("model.tsv.gz", gzip.compress(SIMPLE.replace(",", "\t").encode())),
-        ("model.csv", gzip.compress(SIMPLE.encode())),
+        ("model.csv", gzip.compress(SIMPLE.encode(), mtime=0)),
     ],
 )
 def test_the_many_ways_to_write_a_delimited_file(tmp_path: Path, name: str, content: str | bytes) -> None:
@@ -83,7 +83,7 @@ def test_the_many_ways_to_write_a_delimited_file(tmp_path: Path, name: str, cont
 
 @pytest.mark.parametrize(("name", "stem"), [("v1.2.csv", "v1.2"), ("a.csv.gz", "a"), ("a b.txt", "a b")])
 def test_the_name_is_the_file_name_without_its_ending(tmp_path: Path, name: str, stem: str) -> None:
-    content = gzip.compress(SIMPLE.encode()) if name.endswith("gz") else SIMPLE
+    content = gzip.compress(SIMPLE.encode(), mtime=0) if name.endswith("gz") else SIMPLE
     table = read_predictions(str(text(tmp_path, content, name)))
     assert (table.name, table.path) == (stem, tmp_path / name)
 
@@ -93,7 +93,7 @@ def test_sound_files_are_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.M
     content = (
         '\ufeff\r\n"label","p_two\r\nlines",p_b,note\r\n"two\r\nlines",0.25,"0.75","a ""b"""\r\n\r\nb, 0 ,1,"x\ny"\r\n\r\n'
     )
-    for name, stored in (("a.csv", content.encode()), ("a.csv.gz", gzip.compress(content.encode()))):
+    for name, stored in (("a.csv", content.encode()), ("a.csv.gz", gzip.compress(content.encode(), mtime=0))):
         table = read_predictions(text(tmp_path, stored, name))
         assert table.class_names == ("two\r\nlines", "b")
         assert table.probs.tolist() == [[0.25, 0.75], [0, 1]]
