@@ -69,7 +69,7 @@ def test_every_format_gives_the_same_table(tmp_path: Path) -> None:
         ("model.csv", SIMPLE.replace("0.25", " +2.5e-1 ")),
         ("model.csv", "sep=;\n" + SIMPLE.replace(",", ";")),
         ("model.csv.gz", gzip.compress(SIMPLE.encode(), mtime=0)),
-        ("model.tsv.gz", gzip.compress(SIMPLE.replace(",", "\t").encode())),
+        ("model.tsv.gz", gzip.compress(SIMPLE.replace(",", "\t").encode(), mtime=0)),
         ("model.csv", gzip.compress(SIMPLE.encode(), mtime=0)),
     ],
 )
