@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from pathlib import Path
@@ -163,6 +164,18 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pa
         done = call(path, "--report", target)
         assert (done.exit_code, done.stdout) == (2, "")
         assert str(target) in done.stderr
+
+
+def test_a_report_replaces_neither_the_predictions_nor_what_is_no_file(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", SHARP)
+    before = path.read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    for target in (path, tmp_path / "pipe", tmp_path / ("x" * 300)):
+        done = call(path, "--report", target)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert len(done.stderr.splitlines()) == 1
+    assert path.read_bytes() == before
+    assert (tmp_path / "pipe").is_fifo()
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def evaluate(
     from calibayes.report.printed import show
 
     if report is not None:
-        _check_place(report)
+        _check_place(report, files)
     tables = align(
         [
             read_predictions(
@@ -224,10 +224,17 @@ def _numbers(flag: str, text: str) -> tuple[float, ...]:
         ) from None
 
 
-def _check_place(path: Path) -> None:
-    """Raise unless a file can be written there: before the work is done, not after."""
-    if path.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
-        what = (
-            "is a folder" if path.is_dir() else f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
-        )
-        raise InvalidArgumentError(f"Expected --report to name a file, but {str(path)!r} {what}")
+def _check_place(path: Path, inputs: list[Path]) -> None:
+    """Raise unless a file can be written there: before the work is done, not after; nothing but a file is replaced."""
+    try:
+        what = ""
+        if path.exists() and not path.is_file():
+            what = "is not a file"
+        elif any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+            what = "holds the predictions that are to be evaluated"
+        elif not os.access(path.parent, os.W_OK | os.X_OK):
+            what = f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
+    except OSError as error:
+        what = f"cannot be written: {error.strerror or error}"
+    if what:
+        raise InvalidArgumentError(f"Expected --report to name a file to write, but {str(path)!r} {what}")

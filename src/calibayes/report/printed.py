@@ -63,10 +63,12 @@ def _scores(study: Study) -> Table:
 
 
 def _differences(study: Study) -> Table:
+    from rich.text import Text
+
     scores = study.models[0].scores
     table = _table("difference", *(scores.title(name) for name in _MAIN))
     for pair in study.pairs:
-        table.add_row(f"{pair.first} - {pair.second}", *(_apart(name, pair) for name in _MAIN))
+        table.add_row(Text(f"{pair.first} - {pair.second}"), *(_apart(name, pair) for name in _MAIN))
     return table
 
 
