@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 
+from calibayes.checks import positive_integer
 from calibayes.data.batches import Source
 from calibayes.data.structure import as_tensors, batch_length, moved, rows
 from calibayes.errors import DataError, InvalidArgumentError
@@ -90,7 +91,7 @@ def predict(
         raise InvalidArgumentError(
             f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
         )
-    _positive_integer("batch_size", batch_size)
+    positive_integer("batch_size", batch_size)
     return _run(posterior, _blocks(x, batch_size), samples, seed, keep_samples)
 
 
@@ -110,7 +111,7 @@ def predict_source(posterior: Posterior, source: Source, *, samples: Samples, se
 @torch.no_grad()
 def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples, seed: int, keep_samples: bool) -> Predictive:
     if samples != "mean":
-        _positive_integer("samples", samples)
+        positive_integer("samples", samples)
     count = 1 if samples == "mean" or posterior.num_bayesian == 0 else samples
     results = []
     with posterior.evaluating():
@@ -175,8 +176,3 @@ def _inputs_of(batch: Any) -> Any:
     if isinstance(batch, Sequence) and len(batch) >= 2:
         return batch[0] if len(batch) == 2 else tuple(batch[:-1])
     return batch[0] if isinstance(batch, Sequence) else batch
-
-
-def _positive_integer(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 
+from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 
 __all__ = ["Linear", "Schedule", "value_at"]
@@ -30,8 +31,7 @@ class Linear:
     def __post_init__(self) -> None:
         value_at(self.start, 0, "start")
         value_at(self.end, self.steps, "end")
-        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
-            raise InvalidArgumentError(f"Expected `steps` to be a positive integer, but got {self.steps!r}.")
+        positive_integer("steps", self.steps)
 
     def __call__(self, step: int) -> float:
         """The value at an optimiser step, counted from 0."""

@@ -89,7 +89,7 @@ def test_paired_differences_hold_the_true_difference() -> None:
         for name, found in differences(sharp, soft, targets, replicates=200, seed=seed).items():
             count[name] += found.low - 1e-12 <= true_a[name] - true_b[name] <= found.high + 1e-12
     checked = ("nll", "brier", "ece", "ece_equal_mass", "ece_classwise", "smooth_ece", "mmce", "rms_calibration_error", "aurc")
-    assert {name: count[name] for name in checked if count[name] < 51}  # of 60; fewer in 1 of 600 experiments == {}
+    assert {name: count[name] for name in checked if count[name] < 51} == {}  # of 60; fewer in 1 of 600
 
 
 def test_pairing_makes_the_difference_of_like_models_sharp() -> None:

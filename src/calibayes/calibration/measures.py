@@ -16,7 +16,7 @@ from torch import Tensor
 
 from calibayes.calibration.kernel import kernel_norm
 from calibayes.calibration.scores import confidence, correctness
-from calibayes.checks import check_predictions, positive
+from calibayes.checks import check_predictions, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 
 __all__ = ["DECE", "MMCE", "WMMCE", "Measure", "Normalization", "Scores"]
@@ -167,8 +167,7 @@ class DECE(_Scored):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 1:
-            raise InvalidArgumentError(f"Expected `bins` to be a positive integer, but got {self.bins!r}.")
+        positive_integer("bins", self.bins)
         positive("temperature", self.temperature)
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from calibayes.checks import positive_integer
 from calibayes.data.idx import read_idx
 from calibayes.data.splits import Splits
 from calibayes.errors import DataError, InvalidArgumentError
@@ -50,8 +51,7 @@ def fashion_mnist(train: int = 3000, validation: int = 1000, seed: int = 0) -> S
         (6000, 1, 28, 28) (6000,)
     """
     for name, value in (("train", train), ("validation", validation)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
+        positive_integer(name, value)
     images, labels = _load(_FOLDER)
     n = len(images)
     if train + validation >= n:

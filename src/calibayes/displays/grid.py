@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from calibayes.checks import positive_integer
 from calibayes.displays.reliability import LINE, STRIP, ReliabilityDisplay, highest_share, legend_entries
 from calibayes.errors import InvalidArgumentError
 
@@ -38,9 +39,7 @@ def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2
     """
     if not displays:
         raise InvalidArgumentError("Expected at least one display, but got none.")
-    if isinstance(columns, bool) or not isinstance(columns, int) or columns < 1:
-        raise InvalidArgumentError(f"Expected `columns` to be a positive integer, but got {columns!r}.")
-    columns = min(columns, len(displays))
+    columns = min(positive_integer("columns", columns), len(displays))
     rows = math.ceil(len(displays) / columns)
     figure, places = _layout(rows, columns, max(len(display.score_lines(_SIDE)) for display in displays))
     highest = highest_share(displays)

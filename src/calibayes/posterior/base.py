@@ -9,7 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
+from calibayes.checks import positive_integer
+from calibayes.errors import UnsupportedNetworkError
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.held import first_names, held_key, held_tensors, hold
@@ -82,8 +83,7 @@ class Posterior(nn.Module):
         Returns:
             The weights by the network's parameter names.
         """
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise InvalidArgumentError(f"Expected `n` to be a positive integer, but got {n!r}.")
+        positive_integer("n", n)
         scales = self.scales()
         draws = [self.draw(generator, scales) for _ in range(n)]
         stacked = [torch.stack(vectors) for vectors in zip(*draws, strict=True)]

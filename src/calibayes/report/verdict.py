@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from calibayes.metrics import Difference, Scores, ece, ece_squared_debiased
+from calibayes.metrics import METRICS, Difference, Scores, ece, ece_squared_debiased
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.randomness import generator_for
@@ -23,7 +23,7 @@ _NEGLIGIBLE = 0.01  # a calibration error that nobody need care about
 _WIDE = 0.05  # an interval that leaves everything open
 _ROWS = 200_000  # enough for a temperature
 _COMPARED = ("nll", "brier", "ece", "accuracy")
-_TITLES = {"nll": "NLL", "brier": "Brier score", "ece": "ECE", "accuracy": "accuracy"}
+_TITLES = {metric.name: metric.title for metric in METRICS}
 
 
 @dataclass(frozen=True)

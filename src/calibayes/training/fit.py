@@ -11,7 +11,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.checks import positive
+from calibayes.checks import positive, positive_integer
 from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
 from calibayes.errors import InvalidArgumentError, OptimizerError
@@ -201,5 +201,5 @@ def _optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.O
 def _check_counts(**counts: object) -> None:
     for name, value in counts.items():
         optional = (name == "micro_batch_size" and value is None) or (name == "sample_chunk" and value == "auto")
-        if not optional and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
+        if not optional:
+            positive_integer(name, value)

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from torch import Tensor
 
+from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Posterior
 
@@ -28,8 +29,7 @@ class EarlyStopping:
     monitor: Monitor = "nll"
 
     def __post_init__(self) -> None:
-        if isinstance(self.patience, bool) or not isinstance(self.patience, int) or self.patience < 1:
-            raise InvalidArgumentError(f"Expected `patience` to be a positive integer, but got {self.patience!r}.")
+        positive_integer("patience", self.patience)
         if self.monitor not in get_args(Monitor):
             raise InvalidArgumentError(f"Expected `monitor` to be one of {get_args(Monitor)}, but got {self.monitor!r}.")
 

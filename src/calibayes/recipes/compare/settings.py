@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from itertools import product
 
-from calibayes.checks import positive
+from calibayes.checks import positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective import SCHEMES
 from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
@@ -77,9 +77,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
+            positive_integer(name, getattr(self, name))
         for name in ("learning_rate", "prior_std", "init_std"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         for name in ("lams", "betas"):
