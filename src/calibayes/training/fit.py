@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.checks import positive, positive_integer
+from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
 from calibayes.errors import InvalidArgumentError, OptimizerError
@@ -107,8 +106,7 @@ def fit(
     if not isinstance(objective, Objective):
         raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
     counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise InvalidArgumentError(f"Expected `seed` to be an integer, but got {seed!r}.")
+    integer("seed", seed)
     _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
     if precision is not None and precision not in _PRECISIONS:
         raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
