@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from calibayes.data.fashion import fashion_mnist
+from calibayes.data.newsgroups import Texts, newsgroups
 from calibayes.data.splits import Splits
 
-__all__ = ["Splits", "fashion_mnist"]
+__all__ = ["Splits", "Texts", "fashion_mnist", "newsgroups"]
