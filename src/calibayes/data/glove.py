@@ -15,6 +15,7 @@ from calibayes.errors import DataError
 __all__ = ["DIMENSIONS", "glove"]
 
 DIMENSIONS = 100
+_AGAIN = "Get it again: remove that file, then `calibayes data get glove`."
 
 
 def glove(vocabulary: Sequence[str], folder: str | Path | None = None) -> Tensor:

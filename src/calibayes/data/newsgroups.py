@@ -51,10 +51,11 @@ def newsgroups(
 
     The test part is the official one, 7,532 articles that are younger than all others of their group. A validation part
     is drawn from the 11,314 training articles at random; being as old as those, it is somewhat easier than the test part.
-    The headers, which name the group, are cut off: everything to the first blank line (an article without one is kept
-    whole). Signatures and quotations stay. Texts become words as Keras's ``Tokenizer`` makes them: lower case, split at
-    white space and at all punctuation but the apostrophe. The vocabulary is counted on the training part alone, without
-    validation and test; words outside it are left out. A word without a GloVe vector has a vector of zeros, as has padding.
+    The headers (sender, subject, organisation and others, which give much away) are cut off: everything to the first
+    blank line; an article without one is kept whole. Signatures and quotations stay. Texts become words as Keras's
+    ``Tokenizer`` makes them: lower case, split at white space and at all punctuation but the apostrophe. The vocabulary
+    is counted on the training part alone, without validation and test; words outside it are left out. A word without a
+    GloVe vector has a vector of zeros, as has padding.
 
     Get the data with ``calibayes data get newsgroups glove``.
 
@@ -82,12 +83,12 @@ def newsgroups(
             f"The training and the test part of {str(root)!r} must have the same groups, but {odd!r} is in one only."
         )
     order = torch.randperm(len(train_texts), generator=generator_for(torch.device("cpu"), seed, "newsgroups"))
-    chosen = {"validation": order[:validation], "train": order[validation:]}
-    listed = frequent_words((train_texts[index] for index in chosen["train"].tolist()), vocabulary)
+    held_out, learnt = order[:validation], order[validation:]
+    listed = frequent_words((train_texts[index] for index in learnt.tolist()), vocabulary)
     x, y = sequences(train_texts, listed, length, keep), torch.tensor(train_labels)
     return Texts(
-        train=(x[chosen["train"]], y[chosen["train"]]),
-        validation=(x[chosen["validation"]], y[chosen["validation"]]),
+        train=(x[learnt], y[learnt]),
+        validation=(x[held_out], y[held_out]),
         test=(sequences(test_texts, listed, length, keep), torch.tensor(test_labels)),
         classes=classes,
         vocabulary=listed,
