@@ -20,6 +20,7 @@ __all__ = [
     "check_weights",
     "class_indices",
     "integer",
+    "natural_number",
     "positive",
     "positive_integer",
     "share",
@@ -48,6 +49,13 @@ def positive_integer(name: str, value: object, most: int | None = None) -> int:
         raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
     if most is not None and operator.index(value) > most:
         raise InvalidArgumentError(f"Expected `{name}` to be at most {most:,}, but got {value!r}.")
+    return operator.index(value)
+
+
+def natural_number(name: str, value: object) -> int:
+    """``value`` as an int, or an error that names it when it is not an integer of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
+        raise InvalidArgumentError(f"Expected `{name}` to be an integer of at least 0, but got {value!r}.")
     return operator.index(value)
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "InvalidArgumentError",
     "InvalidProbabilitiesError",
     "InvalidTargetsError",
+    "MissingDataError",
     "ModelFileError",
     "NetworkOutputError",
     "NonFiniteLossError",
@@ -56,6 +57,10 @@ class DataError(CalibayesError, ValueError):
 
 class DataOverlapError(DataError):
     """Two data sets that must be apart share examples."""
+
+
+class MissingDataError(DataError):
+    """A data set is not on this machine; the message says how to get it."""
 
 
 class PredictionFileError(DataError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from calibayes.data.structure import as_tensors, batch_length, rows
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
 
-__all__ = ["Batch", "DatasetSource", "LoaderSource", "Source", "TensorSource", "as_source"]
+__all__ = ["Batch", "DatasetSource", "HasSource", "LoaderSource", "Source", "TensorSource", "as_source"]
 
 Batch = tuple[Any, Tensor]
 
@@ -43,12 +43,23 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class HasSource(Protocol):
+    """Data that knows best how to make batches of itself."""
+
+    def source(self, batch_size: int, name: str) -> Source:
+        """Itself as a `Source`; ``name`` is what error messages call it."""
+        ...
+
+
 def as_source(data: Any, batch_size: int, name: str) -> Source:
     """``data`` as a `Source`; ``name`` is what error messages call it."""
     if isinstance(data, DataLoader):
         return LoaderSource(data, name)
     if isinstance(data, Dataset):
         return DatasetSource(data, batch_size, default_collate, name)
+    if isinstance(data, HasSource):
+        return data.source(batch_size, name)
     if isinstance(data, Sequence) and len(data) == 2 and isinstance(data[1], Tensor | np.ndarray):
         return TensorSource(data[0], data[1], batch_size, name)
     raise DataError(
@@ -77,9 +88,7 @@ class TensorSource:
         return -(-self.size // self.batch_size)
 
     def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
-        order = _permutation(self.size, seed, "shuffle", epoch)
-        for start in range(skip * self.batch_size, self.size, self.batch_size):
-            yield self.take(order[start : start + self.batch_size])
+        return map(self.take, self.shuffled(seed, epoch, skip))
 
     def ordered(self) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
@@ -87,7 +96,14 @@ class TensorSource:
             yield rows(self.inputs, slice(start, stop)), self.targets[start:stop]
 
     def draw(self, count: int, seed: int, *place: int | str) -> Batch:
-        return self.take(_choice(self.size, count, seed, *place))
+        return self.take(self.chosen(count, seed, *place))
+
+    def shuffled(self, seed: int, epoch: int, skip: int) -> Iterator[Tensor]:
+        order = _permutation(self.size, seed, "shuffle", epoch)
+        return iter(order.split(self.batch_size)[skip:])
+
+    def chosen(self, count: int, seed: int, *place: int | str) -> Tensor:
+        return _choice(self.size, count, seed, *place)
 
     def take(self, index: Tensor) -> Batch:
         return rows(self.inputs, index), self.targets[index.to(self.targets.device)]

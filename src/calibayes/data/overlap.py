@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
+from calibayes.data.augment import Augmented
 from calibayes.data.structure import as_tensors
 from calibayes.errors import DataOverlapError
 
@@ -40,7 +41,7 @@ def _memory_overlaps(first: Any, second: Any) -> bool:
 
 
 def _first_tensor(data: Any) -> Tensor | None:
-    data = data.tensors if isinstance(data, TensorDataset) else data
+    data = data.tensors if isinstance(data, TensorDataset) else data.data if isinstance(data, Augmented) else data
     while isinstance(data, tuple | list | dict) and data:
         data = next(iter(data.values())) if isinstance(data, dict) else data[0]
     data = as_tensors(data)

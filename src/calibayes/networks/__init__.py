@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from calibayes.networks.mlp import MLP
+from calibayes.networks.normalize import CIFAR10, IMAGENET, Normalize
 from calibayes.networks.resnet_cifar import ResNetCIFAR, resnet20
 from calibayes.networks.small_cnn import SmallCNN
 from calibayes.networks.text_cnn import TextCNN
 
-__all__ = ["MLP", "ResNetCIFAR", "SmallCNN", "TextCNN", "resnet20"]
+__all__ = ["CIFAR10", "IMAGENET", "MLP", "Normalize", "ResNetCIFAR", "SmallCNN", "TextCNN", "resnet20"]

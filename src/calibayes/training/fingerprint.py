@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calibayes.data.augment import AugmentedSource
 from calibayes.data.batches import Source, TensorSource
 from calibayes.data.structure import tensors_in
 from calibayes.objective import Objective
@@ -69,7 +70,7 @@ def _schedule(schedule: Schedule, name: str) -> Sequence[float | None]:
 
 
 def sampled(source: Source | None) -> int | None:
-    """A checksum of some rows and all labels of data in memory."""
+    """A checksum of some rows and all labels of data in memory, and of how the rows are changed."""
     if not isinstance(source, TensorSource):
         return None
     index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
@@ -77,6 +78,8 @@ def sampled(source: Source | None) -> int | None:
     total = zlib.crc32(_bytes(source.targets.long()))
     for tensor in tensors_in(inputs):
         total = zlib.crc32(_bytes(tensor), total)
+    if isinstance(source, AugmentedSource):
+        total = zlib.crc32(repr((source.padding, source.flip)).encode(), total)
     return total
 
 

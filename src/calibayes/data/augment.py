@@ -1,0 +1,102 @@
+"""Images that are shifted and mirrored at random each time they are trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from calibayes.checks import natural_number
+from calibayes.data.batches import Batch, TensorSource
+from calibayes.errors import DataError
+from calibayes.randomness import generator_for
+
+__all__ = ["Augmented", "AugmentedSource", "crop_and_flip"]
+
+
+class Augmented:
+    """Images and labels for `calibayes.fit`, where every epoch sees other crops and mirror images of the images.
+
+    This is the usual augmentation for CIFAR: a border of zeros is put around the image, a window of its size is cut out
+    at random, and every other one is mirrored. What an image becomes depends on the seed of ``fit``, the epoch and the
+    image's place in the data, and on nothing else. Augment images as they are stored (bytes, where zero is black) and put
+    `calibayes.networks.Normalize` first in the network.
+
+    Args:
+        data: a pair ``(x, y)`` of images ``[n, channels, height, width]`` and labels.
+        padding: the width of the border, and so the largest shift in each direction; 0 for no shift.
+        flip: mirror images from left to right.
+
+    Example:
+        >>> x, y = torch.randint(256, (64, 3, 32, 32), dtype=torch.uint8), torch.arange(64) % 10
+        >>> net = calibayes.networks.Normalize(*calibayes.networks.CIFAR10)
+        >>> net = torch.nn.Sequential(net, torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
+        >>> history = calibayes.fit(calibayes.Point(net), Augmented((x, y)), calibayes.Objective(), epochs=1)
+    """
+
+    def __init__(self, data: tuple[Tensor, Tensor], padding: int = 4, flip: bool = True) -> None:
+        self.data, self.flip = data, flip
+        self.padding = natural_number("padding", padding)
+
+    def source(self, batch_size: int, name: str) -> AugmentedSource:
+        """As batches."""
+        return AugmentedSource(*self.data, batch_size, name, padding=self.padding, flip=self.flip)
+
+
+class AugmentedSource(TensorSource):
+    """`Augmented` as batches. Only what training sees is changed, not what ``ordered`` gives."""
+
+    def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str, *, padding: int, flip: bool) -> None:
+        super().__init__(inputs, targets, batch_size, name)
+        self.padding, self.flip = padding, flip
+        if not isinstance(self.inputs, Tensor) or self.inputs.dim() != 4:
+            shape = list(self.inputs.shape) if isinstance(self.inputs, Tensor) else type(self.inputs).__name__
+            raise DataError(f"Expected `{name}` to augment to have images [n, channels, height, width], but got {shape}.")
+
+    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch, without the first ``skip``."""
+        moves = self._moves(seed, "augment", epoch)
+        for index in self.shuffled(seed, epoch, skip):
+            yield self._changed(index, moves)
+
+    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+        """``count`` examples at random (with repetition only where there are not enough)."""
+        return self._changed(self.chosen(count, seed, *place), self._moves(seed, "augment", *place))
+
+    def _changed(self, index: Tensor, moves: Tensor) -> Batch:
+        images, labels = self.take(index)
+        return crop_and_flip(images, moves[index], self.padding), labels
+
+    def _moves(self, seed: int, *place: int | str) -> Tensor:
+        """For every image of the data: how far down and right its window starts, and whether it is mirrored."""
+        generator = generator_for(torch.device("cpu"), seed, *place)
+        shifts = torch.randint(2 * self.padding + 1, (self.size, 2), generator=generator)
+        mirrored = torch.randint(2, (self.size, 1), generator=generator)
+        return torch.cat([shifts, mirrored if self.flip else torch.zeros_like(mirrored)], dim=1)
+
+
+def crop_and_flip(images: Tensor, moves: Tensor, padding: int) -> Tensor:
+    """A window of each image within a border of zeros, mirrored or not.
+
+    Args:
+        images: ``[n, channels, height, width]``, of any type.
+        moves: ``[n, 3]``: the window's first row and column within the border, ``0 … 2 · padding`` (``padding`` is the
+            middle), and 1 for what is to be mirrored.
+        padding: the width of the border.
+
+    Example:
+        >>> crop_and_flip(torch.tensor([[[[1, 2], [3, 4]]]]), torch.tensor([[1, 0, 1]]), padding=1)
+        tensor([[[[1, 0],
+                  [3, 0]]]])
+    """
+    count, _, height, width = images.shape
+    moves = moves.to(images.device)
+    columns = torch.arange(width, device=images.device).expand(count, width)
+    columns = torch.where(moves[:, 2:] == 1, columns.flip(-1), columns) + moves[:, 1:2]
+    lines = torch.arange(height, device=images.device) + moves[:, :1]
+    padded = F.pad(images, (padding, padding, padding, padding)).permute(0, 2, 3, 1)
+    each = torch.arange(count, device=images.device)[:, None, None]
+    return padded[each, lines[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()

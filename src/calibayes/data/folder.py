@@ -1,0 +1,48 @@
+"""Where data sets lie on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from calibayes.errors import MissingDataError
+
+__all__ = ["data_folder", "required"]
+
+
+def data_folder(folder: str | Path | None = None) -> Path:
+    """The folder that holds the data sets: ``folder``, or ``CALIBAYES_DATA``, or ``calibayes`` in the user's cache.
+
+    The user's cache is ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set.
+
+    Args:
+        folder: overrides the variables of the environment.
+
+    Example:
+        >>> data_folder("/data/sets").as_posix()
+        '/data/sets'
+    """
+    if folder is not None:
+        return Path(folder).expanduser()
+    chosen = os.environ.get("CALIBAYES_DATA")
+    if chosen:
+        return Path(chosen).expanduser()
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    # The specification says that a relative path in this variable is to be ignored.
+    return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "calibayes"
+
+
+def required(path: Path, name: str, title: str) -> Path:
+    """``path``, or a `MissingDataError` that says how to get it.
+
+    Args:
+        path: a file or folder of the data set.
+        name: what ``calibayes data get`` calls the data set.
+        title: what people call it.
+    """
+    if not path.exists():
+        raise MissingDataError(
+            f"{title} is not here: there is no {str(path)!r}. Get it with `calibayes data get {name}`, "
+            "or set CALIBAYES_DATA to the folder that holds it."
+        )
+    return path

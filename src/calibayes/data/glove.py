@@ -1,0 +1,54 @@
+"""GloVe word vectors: a text file with a word and its numbers on each line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.data.folder import data_folder, required
+from calibayes.errors import DataError
+
+__all__ = ["DIMENSIONS", "glove"]
+
+DIMENSIONS = 100
+_AGAIN = "Get it again: remove that file, then `calibayes data get glove`."
+
+
+def glove(vocabulary: Sequence[str], folder: str | Path | None = None) -> Tensor:
+    """The vectors of GloVe 6B for a vocabulary: ``[1 + len(vocabulary), 100]`` (float32), row 0 for padding.
+
+    Row 0 is zero, and so are the rows of words that have no vector.
+
+    Args:
+        vocabulary: the words of rows 1, 2, …
+        folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
+    """
+    path = required(data_folder(folder) / "glove.6B" / "glove.6B.100d.txt", "glove", "GloVe 6B")
+    places = {word.encode(): index for index, word in enumerate(vocabulary, start=1)}
+    vectors = np.zeros((len(vocabulary) + 1, DIMENSIONS), dtype=np.float32)
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            word, _, numbers = line.partition(b" ")
+            place = places.get(word)
+            if place is not None:
+                vectors[place] = _vector(numbers, path, number)
+    return torch.from_numpy(vectors)
+
+
+def _vector(numbers: bytes, path: Path, line: int) -> list[float]:
+    try:
+        values = [float(number) for number in numbers.split()]
+    except ValueError as error:
+        raise DataError(
+            f"Line {line} of {str(path)!r} is damaged: {error}. Get it again: `calibayes data get glove`."
+        ) from None
+    if len(values) != DIMENSIONS:
+        raise DataError(
+            f"Line {line} of {str(path)!r} must have {DIMENSIONS} numbers, but has {len(values)}. "
+            "Get it again: `calibayes data get glove`."
+        )
+    return values

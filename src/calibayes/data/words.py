@@ -1,0 +1,75 @@
+"""Texts as sequences of word indices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.checks import positive_integer
+from calibayes.errors import InvalidArgumentError
+
+__all__ = ["frequent_words", "sequences", "words"]
+
+# All printed signs of ASCII but letters, digits and the apostrophe: what Keras's Tokenizer filters too.
+_SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'
+_TABLE = bytes(ord(" " if chr(code) in _SEPARATORS else chr(code).lower()) for code in range(256))
+
+
+def words(text: bytes) -> list[str]:
+    """The words of a latin-1 text: in lower case, split at white space and at all punctuation but the apostrophe.
+
+    Example:
+        >>> words(b"Don't PANIC: it's only e-mail.")
+        ["don't", 'panic', "it's", 'only', 'e', 'mail']
+    """
+    return text.translate(_TABLE).decode("latin-1").split()
+
+
+def frequent_words(texts: Iterable[Sequence[str]], count: int) -> tuple[str, ...]:
+    """The ``count`` words that occur most often, most frequent first; equally frequent ones in the order of the alphabet.
+
+    Example:
+        >>> frequent_words([["b", "a"], ["c", "a", "b"]], 2)
+        ('a', 'b')
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return tuple(word for word, _ in ordered[: positive_integer("count", count)])
+
+
+def sequences(
+    texts: Sequence[Sequence[str]], vocabulary: Sequence[str], length: int, keep: Literal["start", "end"] = "end"
+) -> Tensor:
+    """Word indices ``[n, length]`` (int64): the vocabulary counts from 1, and zeros stand before a text that is shorter.
+
+    Words outside the vocabulary are left out. Of a text that is longer, one end is kept.
+
+    Args:
+        texts: the words of each text.
+        vocabulary: the words that have an index.
+        length: the number of places.
+        keep: the ``"start"`` or the ``"end"`` of longer texts.
+
+    Example:
+        >>> sequences([["to", "be", "or", "not"], ["be"]], ("be", "not", "to"), length=2)
+        tensor([[1, 2],
+                [0, 1]])
+    """
+    positive_integer("length", length)
+    if keep not in ("start", "end"):
+        raise InvalidArgumentError(f"Expected `keep` to be 'start' or 'end', but got {keep!r}.")
+    places = {word: index for index, word in enumerate(vocabulary, start=1)}
+    found = np.zeros((len(texts), length), dtype=np.int64)
+    for row, text in zip(found, texts, strict=True):
+        known = [places[word] for word in text if word in places]
+        kept = known[-length:] if keep == "end" else known[:length]
+        if kept:
+            row[-len(kept) :] = kept
+    return torch.from_numpy(found)
