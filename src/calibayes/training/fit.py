@@ -20,7 +20,7 @@ from calibayes.posterior.groups import GaussianGroup
 from calibayes.randomness import preserved_global_state
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
-from calibayes.training.run import Run, chosen_device
+from calibayes.training.run import OnEpoch, Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping
 
@@ -54,6 +54,7 @@ def fit(
     precision: Literal["bfloat16", "float16"] | None = None,
     device: str | torch.device | None = None,
     checkpoint_seconds: float = 60.0,
+    on_epoch: OnEpoch | None = None,
     progress: bool | None = None,
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
@@ -87,6 +88,8 @@ def fit(
         precision: run the network in ``"bfloat16"`` or ``"float16"``; weights and loss stay in full precision.
         device: where to train; by default a GPU if there is one.
         checkpoint_seconds: how often a checkpoint is written within an epoch.
+        on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
+            that it returns by name are kept in the history of the epoch. Its time is not counted as training.
         progress: show a progress line; by default where standard error is a terminal.
 
     Returns:
@@ -159,6 +162,7 @@ def fit(
         best=None if rule is None else Best(rule),
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,
+        on_epoch=on_epoch,
         progress=progress,
     )
     with preserved_global_state(posterior.device):
