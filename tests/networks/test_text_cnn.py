@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import gradcheck
+from torch.func import functional_call, vmap
 
+from calibayes import MeanField
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks import TextCNN
 
@@ -112,6 +116,28 @@ def test_a_text_of_padding_alone_is_a_vector_of_zeros(pooling: Any) -> None:
     assert torch.equal(logits, net.classifier(torch.zeros(2, 128)))
     logits.sum().backward()
     assert all(weight.grad is None or weight.grad.isfinite().all() for weight in net.parameters())
+
+
+@pytest.mark.parametrize("pooling", ["max", "average"])
+def test_samples_side_by_side_are_those_in_a_loop(pooling: Any) -> None:
+    net = TextCNN(torch.randn(50, 8), pooling=pooling, channels=6, pool=2, padding=0).double()
+    tokens = torch.randint(50, (3, 60))
+    samples = MeanField(net, init_std=0.3).sample(4, generator=torch.Generator().manual_seed(1))
+    together = vmap(lambda weights: functional_call(net, weights, tokens))(samples)
+    each = [functional_call(net, {name: value[k] for name, value in samples.items()}, tokens) for k in range(4)]
+    assert torch.allclose(together, torch.stack(each), atol=1e-12)
+    assert not torch.allclose(each[0], each[1], atol=1e-3)
+
+
+def test_the_layers_lose_no_gradient() -> None:
+    net = TextCNN((20, 3), classes=2, channels=2, hidden=3, pool=2).double()
+    parameters = dict(net.named_parameters())
+    tokens = torch.randint(20, (2, 34))
+
+    def logits(*values: Tensor) -> Tensor:
+        return functional_call(net, dict(zip(parameters, values, strict=True)), tokens)  # type: ignore[no-any-return]
+
+    assert gradcheck(logits, tuple(parameters.values()))
 
 
 @pytest.mark.parametrize(

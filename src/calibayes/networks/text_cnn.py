@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks.sizes import check_size
+from calibayes.networks.word_convolution import WordConvolution
 
 __all__ = ["TextCNN"]
 
@@ -69,13 +70,13 @@ class TextCNN(nn.Module):
         # Backwards from one position at the end: convolution, pool and convolution, pool and convolution.
         self.shortest = ((_WIDTH * pool + _WIDTH - 1) * pool) + _WIDTH - 1
         self.features = nn.Sequential(
-            nn.Conv1d(self.embedding.embedding_dim, channels, _WIDTH),
+            WordConvolution(self.embedding.embedding_dim, channels, _WIDTH),
+            _MaxPool((1, pool)),
+            nn.ReLU(),  # after the pooling it is the same, and has less to do
+            _Convolution(channels, channels, _WIDTH),
+            _MaxPool((1, pool)),
             nn.ReLU(),
-            nn.MaxPool1d(pool),
-            nn.Conv1d(channels, channels, _WIDTH),
-            nn.ReLU(),
-            nn.MaxPool1d(pool),
-            nn.Conv1d(channels, channels, _WIDTH),
+            _Convolution(channels, channels, _WIDTH),
             nn.ReLU(),
         )
         self.classifier = nn.Sequential(
@@ -92,7 +93,7 @@ class TextCNN(nn.Module):
                 f"is left after the last convolution, but got {list(tokens.shape)}. Pad the texts to a longer length, "
                 f"or make the network with a smaller `pool` than {self.pool}."
             )
-        maps = self.features(self.embedding(tokens).transpose(1, 2))
+        maps = self.features[1:](self.features[0](tokens, self.embedding))
         logits: Tensor = self.classifier(self._pooled(maps, tokens))
         return logits
 
@@ -105,6 +106,21 @@ class TextCNN(nn.Module):
         counts = F.max_pool1d(words.unsqueeze(1), self.shortest, self.pool**2)
         maps = maps * counts
         return maps.amax(-1) if self.pooling == "max" else maps.sum(-1) / counts.sum(-1).clamp(min=1)
+
+
+# The maps [n, channels, length] lie in memory position after position, as word vectors do. The functions for images know
+# this layout (it is their "channels last"); those for sequences would copy it away.
+
+
+class _Convolution(nn.Conv1d):
+    def forward(self, maps: Tensor) -> Tensor:
+        return F.conv2d(maps.unsqueeze(2), self.weight.unsqueeze(2), self.bias).squeeze(2)
+
+
+class _MaxPool(nn.MaxPool2d):
+    def forward(self, maps: Tensor) -> Tensor:
+        pooled: Tensor = super().forward(maps.unsqueeze(2)).squeeze(2)
+        return pooled
 
 
 def _embedding(embeddings: Tensor | tuple[int, int]) -> nn.Embedding:
