@@ -20,8 +20,8 @@ from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import Point as Point
 from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
-from calibayes.sweeps import grid as grid
-from calibayes.sweeps import sweep as sweep
+from calibayes.sweeps.grid import grid as grid
+from calibayes.sweeps.sweep import sweep as sweep
 from calibayes.training import EarlyStopping as EarlyStopping
 from calibayes.training import History as History
 from calibayes.training import fit as fit
