@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,14 @@ def held(settings: dict[str, Any]) -> dict[str, Any]:
     return {"y": settings["n"]}
 
 
+def first_ends_last(settings: dict[str, Any]) -> dict[str, Any]:
+    """Trial 0 ends when all others have begun."""
+    ran(settings)
+    if settings["n"] == 0:
+        wait_for(lambda: len(runs(settings["log"])) == settings["all"])
+    return {"y": settings["n"]}
+
+
 def odd(settings: dict[str, Any]) -> Any:
     return {"y": object()} if settings["n"] else [1, 2]
 
@@ -81,7 +90,7 @@ def numbers(settings: dict[str, Any]) -> dict[str, Any]:
     return {"nan": float("nan"), "inf": float("inf"), "text": "λ", "tuple": (1, 2), "none": None, "tensor": torch.tensor(2)}
 
 
-def wait_for(condition: Any, seconds: float = 60.0) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
