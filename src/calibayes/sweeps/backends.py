@@ -6,7 +6,7 @@ import signal
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from calibayes.sweeps.trials import Job, Outcome, Post, perform
@@ -29,27 +29,33 @@ class Pool:
         local: whether they are processes of this machine that we start and end.
         threads: how many threads each may use.
         config: what joblib is told.
-        broken: the errors by which it tells that a worker is gone.
+        pre_dispatch: how many trials are handed over at a time; a cluster would run all that it gets.
     """
 
     workers: int
     local: bool
     threads: int | None
     config: dict[str, Any]
-    broken: tuple[type[BaseException], ...] = field(default=(BrokenProcessPool,))
+    pre_dispatch: int | str = "2 * n_jobs"
 
     def outcomes(self, jobs: Sequence[Job], post: Post, *, wait: bool) -> Generator[Outcome, None, None]:
         """Perform the jobs, and tell what becomes of each as it comes."""
         from joblib import Parallel, delayed, parallel_config
 
         with parallel_config(**self.config):
-            parallel = Parallel(self.workers, return_as="generator_unordered", batch_size=1, max_nbytes=None)
+            parallel = Parallel(
+                self.workers,
+                return_as="generator_unordered",
+                pre_dispatch=self.pre_dispatch,
+                batch_size=1,
+                max_nbytes=None,
+            )
         with _ctrl_c_is_ours():
             outcomes = parallel(delayed(perform)(job, post, wait) for job in jobs)
         try:
             for outcome in outcomes:  # noqa: UP028, which would close it, and that warns that some are left
                 yield outcome
-        except self.broken as error:
+        except BrokenProcessPool as error:
             raise BrokenPoolError(str(error)) from error
         finally:
             # Nobody waits for trials whose results are not wanted any more.
@@ -67,8 +73,15 @@ def cores() -> int:
 @contextmanager
 def opened(backend: str, address: str | None, workers: int | None, threads: int | None) -> Iterator[Pool]:
     """Workers of one of `BACKENDS`; what was started for them is ended at the end."""
-    with _local(workers, threads) as pool:
-        yield pool
+    if backend == "local":
+        with _local(workers, threads) as pool:
+            yield pool
+        return
+    from calibayes.sweeps.clusters import ClusterBackend, dask_cluster, ray_cluster
+
+    threads = 1 if threads is None else threads
+    with {"ray": ray_cluster, "dask": dask_cluster}[backend](address, workers, threads) as cluster:
+        yield Pool(cluster.workers, False, threads, {"backend": ClusterBackend(cluster)}, pre_dispatch=cluster.workers)
 
 
 @contextmanager

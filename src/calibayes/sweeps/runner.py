@@ -22,6 +22,8 @@ __all__ = ["DIED", "Runner"]
 DIED = "WorkerDied"
 """The type of the failure of a trial whose process ended before its time."""
 
+_DEATH = "A worker process ended before its time; what was under way is run again."
+
 Note = Callable[[str], None]
 Done = Callable[[Job, Path, Record], None]
 
@@ -119,6 +121,7 @@ class Runner:
                         if outcome.what == "busy":
                             waiting.append(job)
                         elif outcome.what == "died":
+                            self._note(_DEATH)
                             batches += self._after_death([job], done)
                         else:
                             self._finish(job, outcome, done)
@@ -133,7 +136,7 @@ class Runner:
                         f"Worker processes end before they begin a trial, {failed_starts} times in a row. "
                         "Is there enough memory? What is finished is kept."
                     ) from None
-                self._note("A worker process ended before its time; what was under way is run again.")
+                self._note(_DEATH)
                 batches.extendleft([innocent] if innocent else [])
                 batches += self._after_death(suspects, done)
 
