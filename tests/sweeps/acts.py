@@ -98,6 +98,10 @@ def odd(settings: dict[str, Any]) -> Any:
     return {"y": object()} if settings["n"] else [1, 2]
 
 
+def clashes(settings: dict[str, Any]) -> dict[str, Any]:
+    return {"n": settings["n"] + 1, "error": 0.5}
+
+
 def numbers(settings: dict[str, Any]) -> dict[str, Any]:
     return {"nan": float("nan"), "inf": float("inf"), "text": "λ", "tuple": (1, 2), "none": None, "tensor": torch.tensor(2)}
 

@@ -190,6 +190,12 @@ def test_a_table_has_a_row_for_each_trial(place: Place) -> None:
     assert frame["error"][1] == "ArithmeticError: two is too many"
 
 
+def test_a_result_with_the_name_of_another_column_has_one_of_its_own(place: Place) -> None:
+    frame = place.sweep(acts.clashes, 3).frame()
+    assert frame[["n", "result.n", "result.error"]].values.tolist() == [[3, 4, 0.5]]
+    assert frame["error"].isna().all()
+
+
 def test_a_full_disk_ends_the_sweep_with_the_name_of_the_folder_and_keeps_what_is_there(place: Place) -> None:
     place.sweep(acts.square, 1)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -97,18 +97,18 @@ class Sweep:
     def frame(self) -> pd.DataFrame:
         """A table with a row for each trial: its settings, the single numbers and texts of its result, seconds and error.
 
-        What is deeper in a result is named by the way to it, such as ``test.nll``. Where a result has the name of a
-        setting, its column is called ``result.`` and that name.
+        What is deeper in a result is named by the way to it, such as ``test.nll``. Where a result has the name of another
+        column, its own is called ``result.`` and that name.
         """
         import pandas as pd
 
         rows = []
         for trial in self.trials:
-            row = dict(trial.settings)
-            for name, value in single_values(trial.result or {}).items():
-                row[f"result.{name}" if name in row else name] = value
             ends = {"seconds": trial.seconds, "error": None if trial.error is None else str(trial.error)}
-            rows.append({**row, **{name: value for name, value in ends.items() if name not in row}})
+            taken = {**trial.settings, **ends}
+            values = single_values(trial.result or {})
+            row = {f"result.{name}" if name in taken else name: value for name, value in values.items()}
+            rows.append({**trial.settings, **row, **ends})
         return pd.DataFrame(rows)
 
 
