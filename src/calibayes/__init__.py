@@ -6,6 +6,7 @@ from calibayes import errors as errors
 from calibayes import metrics as metrics
 from calibayes import posthoc as posthoc
 from calibayes import schedules as schedules
+from calibayes import sweeps as sweeps
 from calibayes.calibration import DECE as DECE
 from calibayes.calibration import MMCE as MMCE
 from calibayes.calibration import WMMCE as WMMCE
@@ -19,6 +20,8 @@ from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import Point as Point
 from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
+from calibayes.sweeps.grid import grid as grid
+from calibayes.sweeps.sweep import sweep as sweep
 from calibayes.training import EarlyStopping as EarlyStopping
 from calibayes.training import History as History
 from calibayes.training import fit as fit
