@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
+from calibayes.commands import data
 from calibayes.errors import CalibayesError, InvalidArgumentError
 
 __all__ = ["app"]
@@ -57,6 +58,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data.app, name="data")
 
 
 def _version(asked: bool) -> None:

@@ -92,11 +92,8 @@ def crop_and_flip(images: Tensor, moves: Tensor, padding: int) -> Tensor:
         tensor([[[[1, 0],
                   [3, 0]]]])
     """
-    count, _, height, width = images.shape
+    _, _, height, width = images.shape
     moves = moves.to(images.device)
-    columns = torch.arange(width, device=images.device).expand(count, width)
-    columns = torch.where(moves[:, 2:] == 1, columns.flip(-1), columns) + moves[:, 1:2]
-    lines = torch.arange(height, device=images.device) + moves[:, :1]
-    padded = F.pad(images, (padding, padding, padding, padding)).permute(0, 2, 3, 1)
-    each = torch.arange(count, device=images.device)[:, None, None]
-    return padded[each, lines[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+    windows = F.pad(images, (padding, padding, padding, padding)).unfold(2, height, 1).unfold(3, width, 1)
+    cut = windows[torch.arange(len(images), device=images.device), :, moves[:, 0], moves[:, 1]]
+    return torch.where(moves[:, 2, None, None, None] == 1, cut.flip(-1), cut)
