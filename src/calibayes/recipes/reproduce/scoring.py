@@ -55,10 +55,7 @@ class Watch:
         found = self._scored(validation, test)
         labels = self.splits.test[1].to(test.device)
         scaled = _scaling(validation, self._data("validation")[1]).transform(test)
-        found["interval"] = {
-            name: [rounded(end) for end in evaluate(probs, labels, replicates=500).intervals["ece"]]
-            for name, probs in (("test", test), ("scaled", scaled))
-        }
+        found["closely"] = {"test": _closely(test, labels), "scaled": _closely(scaled, labels)}
         found["reliability"] = {"test": _bins(test, labels), "scaled": _bins(scaled, labels)}
         if posterior.num_bayesian:
             found["by_samples"] = {
@@ -112,6 +109,15 @@ def _scaling(probs: Tensor, labels: Tensor) -> TemperatureScaling:
 def _scores(probs: Tensor, labels: Tensor) -> dict[str, float]:
     probs, labels = probs.cpu(), labels.cpu()
     return {name: rounded(metric(probs, labels, check=False)) for name, metric in _METRICS.items()}
+
+
+def _closely(probs: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Every metric, and the intervals of those that a diagram shows."""
+    scores = evaluate(probs, labels, replicates=500)
+    return {
+        "values": {name: rounded(value) for name, value in scores.values.items()},
+        "intervals": {name: [rounded(end) for end in scores.intervals[name]] for name in ("accuracy", "ece", "nll", "brier")},
+    }
 
 
 def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float]]:
