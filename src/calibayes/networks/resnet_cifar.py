@@ -15,6 +15,8 @@ __all__ = ["ResNetCIFAR", "resnet20"]
 def resnet20(classes: int = 10) -> ResNetCIFAR:
     """The residual network of 20 layers and 0.27 million weights for 32×32 colour images.
 
+    Its parameters have the names of weights published for it, which `load_weights` reads.
+
     Args:
         classes: the number of classes, at least 2.
 

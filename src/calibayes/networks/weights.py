@@ -61,15 +61,17 @@ def _read(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             start = file.read(9)
-        # A safetensors file starts with a length of eight bytes and then a JSON object.
-        return load_file(path) if start[8:] == b"{" else torch.load(path, map_location="cpu", weights_only=True)
+            if start[8:] == b"{":  # safetensors: a length of eight bytes, and then a JSON object
+                return load_file(path)
+            file.seek(0)
+            return torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}. Is it the path of a file?") from error
     except Exception as error:  # torn or foreign bytes make unpickling fail in any way
-        reason = str(error).strip().split("\n")[0]
         raise ModelFileError(
-            f"{path} holds no weights that can be read ({type(error).__name__}: {reason}). Expected safetensors, or tensors "
-            "written by torch.save; if the file was downloaded, compare its size."
+            f"{path} holds no weights that can be read ({type(error).__name__}). Expected safetensors, or nothing but tensors "
+            "written by torch.save: other objects are left alone, since to read them could run code. "
+            "If the file was downloaded, compare its size."
         ) from error
 
 
