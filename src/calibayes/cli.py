@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 import calibayes
 from calibayes.commands import data
 from calibayes.errors import CalibayesError, InvalidArgumentError
+from calibayes.sweeps.command import sweep
 
 __all__ = ["app"]
 
@@ -233,6 +234,9 @@ def demo(
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     show(settings, out, console=console, aside=aside, command=_typed())
+
+
+app.command()(sweep)
 
 
 def _typed() -> str:

@@ -228,7 +228,7 @@ def test_reading_needs_a_folder(tmp_path: Path) -> None:
         ({"backend": "slurm"}, "'local', 'ray', 'dask', but got 'slurm'"),
         ({"workers": 0}, "`workers` to be a positive integer, but got 0"),
         ({"threads": 1.5}, "`threads` to be a positive integer, but got 1.5"),
-        ({"retries": -1}, "`retries` to be zero or a positive integer, but got -1"),
+        ({"retries": -1}, "`retries` to be an integer of at least 0, but got -1"),
         ({"label": "{m}"}, r"the label '\{m\}' to name settings"),
     ],
 )

@@ -96,10 +96,7 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise _unreachable("Ray", address, error) from error
     references: dict[Any, Any] = {}
-
-    @ray.remote(num_cpus=threads, max_retries=0)
-    def call(func: Callable[[], Any]) -> Any:
-        return func()
+    call = ray.remote(num_cpus=threads, max_retries=0)(_call)
 
     def submit(func: Callable[[], Any]) -> Any:
         reference = call.remote(func)
@@ -147,6 +144,10 @@ def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iter
                 cancel=lambda future: future.cancel(),
                 died=(KilledWorker,),
             )
+
+
+def _call(func: Callable[[], Any]) -> Any:
+    return func()
 
 
 def _missing(extra: str, error: ImportError) -> MissingExtraError:

@@ -119,17 +119,14 @@ def read(folder: str | Path, trial: str | None = None) -> Sweep:
         folder: the folder of a sweep.
         trial: the name ``module:function`` of the trials to read; all by default.
     """
-    store, found, damaged = Store(Path(folder)), [], []
+    store, damaged = Store(Path(folder)), list[Path]()
     if not store.folder.is_dir():
         raise DataError(f"Expected a folder of results, but there is no folder {str(folder)!r}.")
-    for path in store.paths():
-        try:
-            record = store.read(path)
-        except DamagedError:
-            damaged.append(path)
-            continue
-        if record is not None and trial in (None, record.trial):
-            found.append(done_trial(path, record, record.settings))
+    found = [
+        done_trial(path, record, record.settings)
+        for path, record in store.records(lambda path, _: damaged.append(path))
+        if trial in (None, record.trial)
+    ]
     found.sort(key=lambda each: _order(each.settings))
     return Sweep(tuple(found), kept=len(found), damaged=tuple(damaged))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,20 @@ class Store:
     def find(self, key: str) -> Path | None:
         """The file of a result, whatever its label is; ``None`` if there is none yet."""
         return next((path for path in self.paths() if path.stem.endswith(f"-{key}")), None)
+
+    def records(
+        self, damaged: Callable[[Path, DamagedError], None], keys: Container[str] | None = None
+    ) -> Iterator[tuple[Path, Record]]:
+        """What the files hold, all or those with these keys; ``damaged`` is told of those that cannot be trusted."""
+        for path in self.paths():
+            if keys is None or path.stem.rpartition("-")[2] in keys:
+                try:
+                    record = self.read(path)
+                except DamagedError as error:
+                    damaged(path, error)
+                    continue
+                if record is not None:
+                    yield path, record
 
     def read(self, path: Path) -> Record | None:
         """What a file holds, ``None`` if there is none any more, `DamagedError` if it is torn or altered."""

@@ -88,17 +88,12 @@ class Runner:
 
     def known(self, jobs: Sequence[Job]) -> dict[str, tuple[Path, Record]]:
         """The results that are there, by key; a damaged one is told of and counts as not there."""
-        wanted, found = {job.key for job in jobs}, {}
-        for path in self.store.paths():
-            if path.stem.rpartition("-")[2] in wanted:
-                try:
-                    record = self.store.read(path)
-                except DamagedError as error:
-                    self._note(f"{error}. It is computed again.")
-                    continue
-                if record is not None:
-                    found[record.key] = path, record
-        return found
+
+        def tell(path: Path, error: DamagedError) -> None:
+            self._note(f"{error}. It is computed again.")
+
+        found = self.store.records(tell, {job.key for job in jobs})
+        return {record.key: (path, record) for path, record in found}
 
     def run(self, jobs: Sequence[Job], done: Done) -> None:
         """Run the jobs, and tell ``done`` of each as its record is there."""

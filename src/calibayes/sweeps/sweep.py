@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibayes.checks import positive_integer
+from calibayes.checks import natural_number, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.backends import BACKENDS
 from calibayes.sweeps.found import Sweep, Trial, done_trial
 from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import Function, function_and_name
+from calibayes.sweeps.mlflow_log import MlflowLog
 from calibayes.sweeps.progress import Progress
 from calibayes.sweeps.records import Record, signature
 from calibayes.sweeps.runner import Runner
@@ -38,7 +39,9 @@ def sweep(
     threads: int | None = None,
     retries: int = 2,
     keep_failures: bool = False,
+    check: Callable[[dict[str, Any]], object] | None = None,
     cost: Callable[[dict[str, Any]], float] | None = None,
+    mlflow: str | None = None,
     progress: bool | Console = True,
 ) -> Sweep:
     """Run a function on many settings, on all cores or a cluster, and keep each result in a file of its own.
@@ -60,7 +63,9 @@ def sweep(
         threads: how many threads each trial may use; by default the cores are shared out among the workers.
         retries: how many times a trial is run again after its process was killed.
         keep_failures: whether trials that failed before are left as they are, instead of being tried again.
+        check: called with each trial's settings before any trial runs; it raises if they are wrong.
         cost: roughly how long a trial with these settings takes, in any unit; it makes the time left more exact.
+        mlflow: the name of an experiment of MLflow that each trial is logged to; see `docs/sweeps.md`.
         progress: whether to show on standard error how far it is; or where to show it.
 
     Example:
@@ -75,13 +80,15 @@ def sweep(
 
     if backend not in BACKENDS:
         raise InvalidArgumentError(f"Expected `backend` to be one of {', '.join(map(repr, BACKENDS))}, but got {backend!r}.")
-    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-        raise InvalidArgumentError(f"Expected `retries` to be zero or a positive integer, but got {retries!r}.")
+    natural_number("retries", retries)
     for name, value in (("workers", workers), ("threads", threads)):
         if value is not None:
             positive_integer(name, value)
     function, known_as = function_and_name(trial)
     every = checked(settings)
+    if check is not None:
+        for each in every:
+            check(each)
     call = cloudpickle.dumps(function)
     jobs = [Job(call, known_as, version, each, _label(label, known_as, each)) for each in every]
     unique = list({job.key: job for job in jobs}.values())
@@ -89,10 +96,13 @@ def sweep(
     shown = Progress(_console(progress))
     names = varying(every)
     found: dict[str, Trial] = {}
+    log: MlflowLog | None = None
 
     def done(job: Job, path: Path, record: Record) -> None:
         found[job.key] = done_trial(path, record, job.settings)
-        shown.advance(costs[job.key], _note(job, names, record))
+        if log is not None:
+            log.log(found[job.key])
+        shown.advance(costs[job.key], _note(job, names, record), keep=record.error is not None)
 
     with (
         shown.over(sum(costs.values()), len(unique)),
@@ -106,6 +116,7 @@ def sweep(
             note=shown.note,
         ) as runner,
     ):
+        log = None if mlflow is None else MlflowLog(mlflow, runner.store.folder, shown.note)
         missing = []
         there = runner.known(unique)
         for job in unique:
@@ -116,10 +127,13 @@ def sweep(
                 missing.append(replace(job, failed=signature(path)))
             else:
                 found[job.key] = done_trial(path, record, job.settings)
-                shown.skip(costs[job.key], training=True)
+                shown.skip(costs[job.key], counted=True)
         kept = len(found)
         if kept:
             shown.note(f"From before: {kept} of {len(unique)} trials.")
+        if log is not None:
+            for known in found.values():
+                log.log(known)
         if missing:
             runner.run(missing, done)
     return Sweep(tuple(found[job.key] for job in jobs), kept=kept)
