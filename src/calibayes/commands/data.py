@@ -32,10 +32,8 @@ def get(
 
     Stopped or cut off, the same command goes on where it was.
     """
-    from calibayes.data.fetch import obtain
+    from calibayes.data.fetching import SETS, data_set, obtain, watcher
     from calibayes.data.folder import data_folder
-    from calibayes.data.sets import SETS, data_set
-    from calibayes.data.watching import watcher
 
     wanted = [data_set(name) for name in dict.fromkeys(SETS if "all" in names else names)]
     failed = False
@@ -62,8 +60,8 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON instead of a table.")] = False,
 ) -> None:
     """Which data sets there are, which of them are on this machine, and whether they are whole."""
+    from calibayes.data.fetching import SETS
     from calibayes.data.folder import data_folder
-    from calibayes.data.sets import SETS
 
     root = data_folder(folder)
     rows: list[dict[str, Any]] = []
@@ -92,7 +90,7 @@ def list_(
 def _show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
-    from calibayes.data.watching import megabytes
+    from calibayes.data.fetching import megabytes
 
     console = Console(highlight=False)
     width = max(len(row["name"]) for row in rows) + 2

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from calibayes.data.download import sha256_of
+from calibayes.data.fetching.download import sha256_of
 
 __all__ = ["State", "cifar10_state", "glove_state", "newsgroups_state", "resnet20_state"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibayes.data.watching import Silence, Watcher
+from calibayes.data.fetching.watching import Silence, Watcher
 from calibayes.errors import DownloadError
 
 __all__ = ["Remote", "download", "sha256_of"]
@@ -23,7 +23,7 @@ __all__ = ["Remote", "download", "sha256_of"]
 _CHUNK = 1 << 18
 _MOST = 1 << 30  # bytes of a file whose size is not known beforehand
 _GONE = (400, 401, 403, 404, 405, 406, 410, 451)
-_HOPELESS = (socket.gaierror, ssl.SSLCertVerificationError)
+_NO_HOST_OR_TRUST = (socket.gaierror, ssl.SSLCertVerificationError)
 _AWAY = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL)
 
 
@@ -100,7 +100,7 @@ def _from(url: str, remote: Remote, part: Path, watch: Watcher, tries: int, time
             found = sha256_of(part)
             if found == remote.sha256:
                 return
-            part.unlink()
+            _discard(part)
             if before == 0:
                 raise _LastingError(f"the file has the SHA-256 {found}, but {remote.sha256} was expected; it was removed")
             watch.note("What was there from before does not fit what came now: starting again.")
@@ -122,7 +122,7 @@ def _transfer(url: str, remote: Remote, part: Path, watch: Watcher, timeout: flo
         if status == http.client.PARTIAL_CONTENT:
             start, total = _range(headers.get("Content-Range", ""))
             if start != there:
-                part.unlink(missing_ok=True)
+                _discard(part)
                 raise _PassingError(f"the server sent bytes from {start} on where those from {there} on were asked for")
         else:
             there = 0
@@ -156,17 +156,23 @@ def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-            part.unlink(missing_ok=True)
+            _discard(part)
             raise _PassingError("the file has become shorter than what is there of it") from error
         fault = f"the server answers {error.code} {error.reason}"
         raise (_LastingError if error.code in _GONE else _PassingError)(fault) from error
     except urllib.error.URLError as error:
         reason = error.reason
         text = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
-        hopeless = not isinstance(reason, OSError) or isinstance(reason, _HOPELESS) or reason.errno in _AWAY
-        raise (_LastingError if hopeless else _PassingError)(f"no connection ({text})") from error
+        raise (_LastingError if _hopeless(reason) else _PassingError)(f"no connection ({text})") from error
     except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
         raise _PassingError(f"no answer ({_told(error)})") from error
+
+
+def _hopeless(reason: object) -> bool:
+    """Whether another try would fail too: no such host, nobody listens, no trust, or a proxy that says no."""
+    if isinstance(reason, TimeoutError):
+        return False
+    return not isinstance(reason, OSError) or isinstance(reason, _NO_HOST_OR_TRUST) or reason.errno in (None, *_AWAY)
 
 
 def _read(response: Any) -> bytes:
@@ -199,6 +205,11 @@ def _validator(headers: Any) -> str:
 
 def _notes(part: Path) -> Path:
     return part.with_name(part.name + ".json")
+
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _notes(part).unlink(missing_ok=True)
 
 
 def _remembered(part: Path, url: str) -> str:
