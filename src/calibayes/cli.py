@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
-from calibayes.commands import data
+from calibayes.commands import data, reproduce
 from calibayes.errors import CalibayesError, InvalidArgumentError
 from calibayes.sweeps.command import sweep
 
@@ -60,6 +60,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(data.app, name="data")
+app.command()(reproduce.reproduce)
 
 
 def _version(asked: bool) -> None:

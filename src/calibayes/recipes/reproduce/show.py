@@ -24,7 +24,7 @@ __all__ = ["VERSION", "only", "show"]
 
 VERSION = 1  # raise it when a training with the same settings would come out otherwise
 TRIALS = "trials"
-_WIDTH = 150
+_WIDTH = 160
 
 
 def only(experiment: Experiment, wanted: Mapping[str, Sequence[Any]]) -> Experiment:
