@@ -19,9 +19,9 @@ def reproduce(
         ),
     ],
     preset: Annotated[str, typer.Option(help="The size: paper (for a GPU), cpu (for two cores) or tiny (for a look).")] = "cpu",
-    out: Annotated[
-        Path | None, typer.Option(help="The folder for results; started again with it, it goes on.", show_default="by name")
-    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder for results; started again with it, it goes on where it was.")] = Path(
+        "calibayes-reproduction"
+    ),
     only: Annotated[
         list[str] | None, typer.Option(help="Train only what has this setting, like scheme=ca-bnn or seed=3; may be repeated.")
     ] = None,
@@ -50,7 +50,7 @@ def reproduce(
         chosen = only_those(chosen, choices(only))
     whole = show(
         chosen,
-        Path(f"calibayes-{name}-{preset}") if out is None else out,
+        out,
         console=Console(highlight=False),
         aside=Console(stderr=True, highlight=False),
         run=not figures_only,

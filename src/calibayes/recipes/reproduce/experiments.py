@@ -49,6 +49,11 @@ class Experiment:
     trial: Callable[[Mapping[str, Any]], dict[str, Any]]
     parts: tuple[Part, ...]
 
+    @property
+    def data(self) -> str:
+        """The data set."""
+        return self.name.partition("-")[0]
+
     def settings(self) -> list[dict[str, Any]]:
         """Every training once, as a dict."""
         found = {repr(each): each.to_dict() for part in self.parts for each in part.settings}

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "only", "show"]
 
 VERSION = 1  # raise it when a training with the same settings would come out otherwise
-TRIALS = "trials"
 _WIDTH = 160
 
 
@@ -57,7 +56,8 @@ def show(
 
     Args:
         experiment: what to train.
-        folder: where everything goes; started again with it, only what is missing is trained.
+        folder: where everything goes; started again with it, only what is missing is trained. The records of trainings
+            lie in a folder for each data set, so that experiments share those that they have in common.
         console: where results are printed.
         aside: where progress is shown.
         run: whether to train; otherwise only what is there is drawn.
@@ -65,8 +65,8 @@ def show(
         backend: as of `calibayes.sweep`.
         address: as of `calibayes.sweep`.
     """
-    prepare(folder)
-    place = folder / TRIALS
+    prepare(folder / experiment.name)
+    place = folder / experiment.data
     settings = experiment.settings()
     aside.print(f"{experiment.title}: {len(settings)} trainings, preset {experiment.preset}.", highlight=False)
     if run:
@@ -87,7 +87,7 @@ def show(
     parts = found_parts(experiment, trials)
     if not any(part.results for part in parts):
         raise InvalidArgumentError(f"Expected results of {experiment.name} in {str(place)!r}, but there are none.")
-    _write(experiment, parts, folder, console, aside)
+    _write(experiment, parts, folder / experiment.name, console, aside)
     for trial in trials.failed if run else []:
         assert trial.error is not None
         aside.print(f"Failed: {trial.path.name}: {trial.error.message}", markup=False, highlight=False, soft_wrap=True)
