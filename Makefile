@@ -26,7 +26,7 @@ demo: setup
 	$(RUN)/calibayes demo
 
 test: setup lint
-	$(RUN)/python -m pytest -q -m "not browser"
+	$(RUN)/python -m pytest -q -m "not browser" -n 2 --dist worksteal
 
 test-extras: setup
 	$(RUN)/python -m pytest -q -m browser tests/report

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,12 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+from rich.console import Console
 from tests.metrics.simulated import classifier
-from tests.test_cli import run
+from tests.test_cli import COMMAND, run
 from typer.testing import CliRunner, Result
 
 from calibayes.cli import app
 from calibayes.metrics import METRICS, differences, evaluate
+from calibayes.metrics.scores import shown
+from calibayes.report import study
+from calibayes.report.printed import show
 
 NAMES = ["cat", "dog", "<script>alert(1)</script>", "fish, big"]
 SHARP, TARGETS = (tensor.numpy() for tensor in classifier(800, 0.5, seed=0))
@@ -181,8 +187,10 @@ def test_a_report_replaces_neither_the_predictions_nor_what_is_no_file(tmp_path:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--bins", "0"], "`bins` to be a positive integer, but got 0"),
-        (["--level", "95"], "`level` to lie between 0 and 1"),
+        (["--bins", "0"], "`--bins` to be a positive integer, but got 0"),
+        (["--bins", "100000000000"], "`--bins` to be at most 10,000, but got 100000000000"),
+        (["--replicates", "1000000000"], "`--replicates` to be at most 100,000"),
+        (["--level", "95"], "`--level` to lie between 0 and 1"),
         (["--label", "lable"], "lable"),
         (["--columns", "q_*"], "q_"),
     ],
@@ -191,3 +199,38 @@ def test_bad_flags_are_quoted(flags: list[str], message: str, tmp_path: Path) ->
     done = call(write_csv(tmp_path / "a.csv", SHARP), *flags)
     assert done.exit_code == 2
     assert message in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", SHARP)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*COMMAND, "evaluate", path], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "calibayes: cannot write: No space left on device. Make room, and try again."
+    assert "Traceback" not in done.stderr
+
+
+def test_whoever_stops_reading_still_has_the_report(tmp_path: Path) -> None:
+    path, page = write_csv(tmp_path / "a.csv", SHARP), tmp_path / "page.html"
+    with subprocess.Popen([*COMMAND, "evaluate", path, "--report", page], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+        assert it.stdout is not None
+        it.stdout.close()
+        it.wait()
+    assert "Over-confident" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [60, 80, 110])
+def test_no_number_is_cut_however_narrow_the_terminal_and_long_the_names(width: int) -> None:
+    names = ["a-model-with-a-name-that-goes-on-and-on-and-on-and-on-for-ever", "b", "c", "d"]
+    found = study(dict.fromkeys(names, SHARP[:100]), TARGETS[:100], replicates=20)
+    text = io.StringIO()
+    show(found, Console(file=text, width=width, force_terminal=True, color_system=None, highlight=False))
+    said = text.getvalue()
+    assert max(map(len, said.splitlines())) <= width
+    for metric in METRICS:
+        interval = found.models[0].scores.intervals.get(metric.name)
+        if interval is not None:
+            low, high = (shown(metric.name, end) for end in interval)
+            assert said.count(f"({low} to {high})") >= 4, metric.name
+    assert said.count("+0.0000 ") == 6 * 6

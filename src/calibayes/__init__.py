@@ -1,5 +1,10 @@
 """Train classifiers whose confidence can be trusted: calibration-aware Bayesian learning for any PyTorch network."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from calibayes import calibration as calibration
 from calibayes import displays as displays
 from calibayes import errors as errors
@@ -23,4 +28,24 @@ from calibayes.training import EarlyStopping as EarlyStopping
 from calibayes.training import History as History
 from calibayes.training import fit as fit
 
+if _TYPE_CHECKING:
+    from calibayes import sweeps as sweeps
+    from calibayes.sweeps.grid import grid as grid
+    from calibayes.sweeps.sweep import sweep as sweep
+
 __version__ = "0.1.0"
+
+_WHEN_FIRST_USED = ("grid", "sweep", "sweeps")
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _WHEN_FIRST_USED:
+        raise AttributeError(f"module 'calibayes' has no attribute {name!r}")
+    from importlib import import_module
+
+    sweeps = import_module("calibayes.sweeps")
+    return sweeps if name == "sweeps" else getattr(sweeps, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHEN_FIRST_USED})

@@ -19,6 +19,7 @@ __all__ = [
     "check_targets",
     "check_weights",
     "class_indices",
+    "integer",
     "natural_number",
     "positive",
     "positive_integer",
@@ -35,10 +36,19 @@ def positive(name: str, value: float) -> float:
     return float(value)
 
 
-def positive_integer(name: str, value: object) -> int:
-    """``value`` as an int, or an error that names it when it is not a positive integer."""
+def integer(name: str, value: object) -> int:
+    """``value`` as an int, or an error that names it when it is not an integer."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InvalidArgumentError(f"Expected `{name}` to be an integer, but got {value!r}.")
+    return operator.index(value)
+
+
+def positive_integer(name: str, value: object, most: int | None = None) -> int:
+    """``value`` as an int, or an error that names it when it is not a positive integer, or larger than ``most``."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
         raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
+    if most is not None and operator.index(value) > most:
+        raise InvalidArgumentError(f"Expected `{name}` to be at most {most:,}, but got {value!r}.")
     return operator.index(value)
 
 

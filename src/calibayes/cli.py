@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -16,6 +17,7 @@ from typer.core import TyperGroup
 import calibayes
 from calibayes.commands import data
 from calibayes.errors import CalibayesError, InvalidArgumentError
+from calibayes.sweeps.command import sweep
 
 __all__ = ["app"]
 
@@ -29,10 +31,25 @@ class _Commands(TyperGroup):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")  # a terminal that has no λ shows a question mark
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except CalibayesError as error:
             typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
             raise typer.Exit(2) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+                raise
+            where = f" to {error.filename!r}" if error.filename else ""
+            typer.echo(f"calibayes: cannot write{where}: {error.strerror}. Make room, and try again.", err=True)
+            _forget_output()
+            raise typer.Exit(2) from None
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again when Python ends."""
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -105,12 +122,19 @@ def evaluate(
     """
     from rich.console import Console
 
+    from calibayes.checks import positive_integer, share
     from calibayes.data.predictions import align, read_predictions
+    from calibayes.metrics.drawing import MOST_REPLICATES
+    from calibayes.metrics.evaluate import MOST_BINS
     from calibayes.report import study, write_page
     from calibayes.report.printed import show
 
     if report is not None:
         _check_place(report, files)
+    positive_integer("--bins", bins, MOST_BINS)
+    positive_integer("--replicates", replicates, MOST_REPLICATES)
+    share("--level", level)
+    share("--target-accuracy", target_accuracy)
     tables = align(
         [
             read_predictions(
@@ -142,12 +166,13 @@ def evaluate(
         target_accuracy=target_accuracy,
         origin={"command": _typed(), "files": [str(table.path) for table in tables]},
     )
+    if report is not None:  # before anything is printed: whoever reads that may stop listening
+        write_page(found.to_dict(), report)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
         show(found, Console(highlight=False))
     if report is not None:
-        write_page(found.to_dict(), report)
         aside.print(f"Written: {report}", markup=False, soft_wrap=True)
 
 
@@ -209,6 +234,9 @@ def demo(
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     show(settings, out, console=console, aside=aside, command=_typed())
+
+
+app.command()(sweep)
 
 
 def _typed() -> str:

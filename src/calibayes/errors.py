@@ -15,11 +15,13 @@ __all__ = [
     "InvalidProbabilitiesError",
     "InvalidTargetsError",
     "MissingDataError",
+    "MissingExtraError",
     "ModelFileError",
     "NetworkOutputError",
     "NonFiniteLossError",
     "OptimizerError",
     "PredictionFileError",
+    "SweepError",
     "UnsupportedNetworkError",
 ]
 
@@ -106,3 +108,11 @@ class CheckpointError(CalibayesError, RuntimeError):
 
 class ModelFileError(CalibayesError, RuntimeError):
     """A model file cannot be loaded: torn, of another kind, or of another architecture."""
+
+
+class SweepError(CalibayesError, RuntimeError):
+    """A sweep cannot go on; what is finished is kept."""
+
+
+class MissingExtraError(CalibayesError, ImportError):
+    """A package is needed that is not part of every installation; the message says how to get it."""

@@ -173,8 +173,10 @@ def test_an_infinite_loss_has_an_honest_interval() -> None:
     assert scores.intervals["nll"].high == math.inf
     assert all(math.isfinite(high) for name, (_, high) in scores.intervals.items() if name != "nll")
     found = differences(probs, torch.full((100, 2), 0.5), torch.tensor([0, 1, 1] * 33 + [1]))["nll"]
-    assert found.value == math.inf
-    assert not found.clear
+    assert found == (math.inf, math.inf, math.inf)
+    assert found.clear
+    both = differences(probs, probs, torch.tensor([0, 1, 1] * 33 + [1]))["nll"]
+    assert not both.clear
 
 
 def test_a_single_example_has_no_interval_but_a_value() -> None:

@@ -9,6 +9,7 @@ import torch
 from tests.metrics.simulated import classifier, says
 from torch import Tensor
 
+from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import Difference, Interval, Scores, ece, evaluate
 from calibayes.posthoc import TemperatureScaling
 from calibayes.randomness import generator_for
@@ -21,7 +22,8 @@ MOST = Mended(1.74, 0.081, 0.012, 0.9)
 def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: tuple[float, float]) -> Scores:
     values = {name: getattr(BASE, name) for name in ("n", "classes", "bins", "k", "target_accuracy")} | BASE.values
     values |= {"confidence": confidence, "accuracy": accuracy}
-    return Scores(**values, level=0.95, intervals={"overconfidence": Interval(*gap), "ece": Interval(*error)})
+    known = {"overconfidence": Interval(*gap), "ece": Interval(*error), "accuracy": Interval(accuracy, accuracy)}
+    return Scores(**values, level=0.95, intervals=known)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,31 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             Mended(1.1, 0.1, 0.1, 0.05),
+            "over-confident",
+            "Over-confident: it says 90 %, it is right 80 %; a temperature would not mend it.",
+        ),
+        (
+            scores(0.9, 0.0, (0.88, 0.91), (0.88, 0.91)),
+            Mended(1e4, 0.9, 0.2, 0.8),
+            "over-confident",
+            "Over-confident: it says 90 %, it is right 0.0 %; a temperature would not mend it. That is less often than by "
+            "guessing: are the labels in the order of the predictions?",
+        ),
+        (
+            scores(0.9, 1.0, (-0.12, -0.08), (0.08, 0.12)),
+            Mended(1e-4, 0.1, 0.0, 1.0),
+            "under-confident",
+            "Under-confident: it says 90 %, it is right 100.0 %; no error was seen, so no temperature can be told.",
+        ),
+        (
+            scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
+            Mended(1.02, 0.1, 0.02, 0.7),
+            "over-confident",
+            "Over-confident: it says 90 %, it is right 80 %; a temperature of 1.02 would mend most of it.",
+        ),
+        (
+            scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
+            Mended(0.9999, 0.1, 0.02, 0.7),
             "over-confident",
             "Over-confident: it says 90 %, it is right 80 %; a temperature would not mend it.",
         ),
@@ -120,6 +147,17 @@ def test_logits_are_used_where_probabilities_have_lost_them() -> None:
     assert found.value == pytest.approx(30 / math.log(3), rel=0.02)  # right three times in four: a log-odds of log 3
 
 
+def test_logits_of_examples_that_do_not_count_are_left_out_with_them() -> None:
+    logits = 5 * torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
+    targets = torch.distributions.Categorical(logits=logits / 2.5).sample()
+    weights = (torch.arange(400) % 3 > 0).double()
+    found = mended(logits.softmax(-1), targets, weights=weights, logits=logits)
+    kept = mended(logits.softmax(-1)[weights > 0], targets[weights > 0], logits=logits[weights > 0])
+    assert found == kept
+    with pytest.raises(InvalidProbabilitiesError, match="400, but got 399"):
+        mended(logits.softmax(-1), targets, logits=logits[1:])
+
+
 def test_too_few_examples_to_try() -> None:
     assert mended(*classifier(19, 1.0, seed=0)) is None
 
@@ -158,3 +196,16 @@ def test_a_classifier_that_claims_a_constant_is_judged_rightly() -> None:
     for right, kind in ((0.7, "over-confident"), (0.99, "under-confident")):
         probs, targets = says(r, torch.full_like(r, right), seed=3)
         assert verdict(evaluate(probs, targets), mended(probs, targets)).kind == kind
+
+
+def test_one_confidence_is_never_mixed() -> None:
+    """Gaps of both signs need two confidences; intervals of two kinds may disagree on a single one."""
+    for wrong in range(1, 40):
+        probs = torch.tensor([[0.7, 0.3]]).expand(60, 2)
+        found = evaluate(probs, (torch.arange(60) < wrong).long(), replicates=200)
+        assert verdict(found, None).kind != "mixed"
+
+
+def test_an_infinite_loss_decides() -> None:
+    said = compared("a", "b", apart(nll=(math.inf, math.inf, math.inf)))
+    assert said.startswith("b is better than a in NLL (which is infinite for the other); no clear difference in")

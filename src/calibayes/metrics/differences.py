@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from calibayes.checks import positive_integer, share
+from calibayes.checks import share
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.catalogue import METRICS
@@ -89,7 +89,6 @@ def differences(
         (True, True)
     """
     share("level", level)
-    positive_integer("replicates", replicates)
     settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     first, second = (as_predictions(probs, targets, weights, check=check) for probs in (probs_a, probs_b))
     if first.probs.shape != second.probs.shape:
@@ -125,6 +124,9 @@ def _difference(ours: Moves, theirs: Moves, tail: float) -> Difference:
         low, high = quantiles(ours.deviations[a] - theirs.deviations[b], tail)
         ends.append((value - high, value - low))
     value = ours.best - theirs.best
+    if math.isinf(value):
+        # Only an NLL is infinite: a class that was given the probability zero has come true, and can do so again.
+        return Difference(value, value, value)
     low, high = min(value, *(end[0] for end in ends)), max(value, *(end[1] for end in ends))
     known = ours.deviations.shape[-1] > 1 and all(math.isfinite(each) for each in (value, low, high))
     return Difference(value, low, high) if known else Difference(value, math.nan, math.nan)

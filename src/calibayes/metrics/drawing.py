@@ -21,8 +21,9 @@ from calibayes.metrics.smooth import SmoothWorlds
 from calibayes.metrics.tally import PARTS, SUMS, Tally
 from calibayes.randomness import derived_seed
 
-__all__ = ["draws", "replicate_counts"]
+__all__ = ["MOST_REPLICATES", "draws", "replicate_counts"]
 
+MOST_REPLICATES = 100_000
 _FEWEST = 10
 _CLASS_NUMBERS = 1 << 23  # replicated sums of classes kept at most, unless there would be fewer than a hundred replicates
 
@@ -41,7 +42,7 @@ def draws(
         seed: of the bootstrap.
         parts: as of `values`.
     """
-    if positive_integer("replicates", replicates) < _FEWEST:
+    if positive_integer("replicates", replicates, MOST_REPLICATES) < _FEWEST:
         raise InvalidArgumentError(f"Expected `replicates` to be at least {_FEWEST}, but got {replicates!r}.")
     tally = sample.tally
     counts = replicate_counts(tally.block_weight, replicates, seed)

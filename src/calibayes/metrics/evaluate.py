@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
 
-from calibayes.checks import positive, positive_integer, share
+from calibayes.checks import integer, positive, positive_integer, share
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.arrays import Array, Predictions, as_predictions
 from calibayes.metrics.catalogue import METRICS
@@ -24,9 +24,19 @@ from calibayes.metrics.tally import BLOCKS, PARTS, Tally, fitted_edges
 from calibayes.randomness import generator_for
 
 _ORDER = tuple(metric.name for metric in METRICS)
+MOST_BINS = 10_000  # more would tell nothing, and fill the memory
 _RARE = 10  # errors, or right decisions, below which resampling says little about how many there could have been
 
-__all__ = ["Settings", "check_metric", "check_names", "confidence_interval", "evaluate", "intervals_of", "scores_of"]
+__all__ = [
+    "MOST_BINS",
+    "Settings",
+    "check_metric",
+    "check_names",
+    "confidence_interval",
+    "evaluate",
+    "intervals_of",
+    "scores_of",
+]
 
 
 def evaluate(
@@ -144,7 +154,8 @@ class Settings:
     parts: frozenset[str] = PARTS
 
     def __post_init__(self) -> None:
-        positive_integer("bins", self.bins)
+        positive_integer("bins", self.bins, MOST_BINS)
+        integer("seed", self.seed)
         share("target_accuracy", self.target_accuracy)
         positive("kernel_width", self.kernel_width)
         if self.k is not None:
@@ -235,6 +246,6 @@ def check_names(class_names: Sequence[str] | None, classes: int) -> tuple[str, .
     """The names as text, one for each class, or an error that says how many there should be."""
     if class_names is None:
         return None
-    if isinstance(class_names, str) or len(class_names) != classes:
+    if isinstance(class_names, str) or not isinstance(class_names, Collection) or len(class_names) != classes:
         raise InvalidArgumentError(f"Expected `class_names` to hold {classes} names, one per column, but got {class_names!r}.")
     return tuple(str(name) for name in class_names)

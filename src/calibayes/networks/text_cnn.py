@@ -5,35 +5,45 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks.sizes import check_size
+from calibayes.networks.word_convolution import WordConvolution
 
 __all__ = ["TextCNN"]
 
-_CHANNELS = 128
 _WIDTH = 5
-_POOL = 5
-# Backwards from one position at the end: convolution, pool and convolution, pool and convolution.
-_SHORTEST = ((_WIDTH * _POOL + _WIDTH - 1) * _POOL) + _WIDTH - 1
 
 
 class TextCNN(nn.Module):
     """A convolutional network with global pooling for texts given as word indices, as for the paper's 20 Newsgroups.
 
-    Word vectors, three convolutions of 128 channels and width 5 with ReLU (max-pooling by 5 after the first two), one
-    global pooling over the text, a hidden layer of 128, and the logits.
+    Word vectors, three convolutions of width 5 with ReLU (max-pooling after the first two), one global pooling over the
+    text, a hidden layer, and the logits.
 
     Args:
         embeddings: word vectors ``[vocabulary, dim]``, which are copied and stay frozen; or just the two sizes
             ``(vocabulary, dim)``, for vectors that are drawn at random and trained.
         classes: the number of classes, at least 2.
         pooling: how a text becomes one vector: ``"max"`` or ``"average"`` over its positions.
+        channels: the channels of each convolution.
+        hidden: the width of the hidden layer.
+        pool: by how much each of the two max-poolings shortens the text. With 5 a text needs at least 149 words, with 4
+            at least 100, with 3 at least 61, with 2 at least 32; `shortest` has the number.
+        padding: the word index that fills up short texts. Positions that see nothing else are then left out of the global
+            pooling, and a text of padding alone becomes a vector of zeros. By default all positions count, so that the
+            average of a short text is drawn towards what the network makes of padding.
+
+    Attributes:
+        shortest: the least number of words that a text may have; shorter ones have to be padded.
 
     Example:
         >>> TextCNN((5000, 100))(torch.zeros(2, 200, dtype=torch.long)).shape
         torch.Size([2, 20])
+        >>> TextCNN((5000, 100), channels=64, pool=3).shortest
+        61
     """
 
     def __init__(
@@ -41,40 +51,76 @@ class TextCNN(nn.Module):
         embeddings: Tensor | tuple[int, int],
         classes: int = 20,
         pooling: Literal["max", "average"] = "max",
+        *,
+        channels: int = 128,
+        hidden: int = 128,
+        pool: int = 5,
+        padding: int | None = None,
     ) -> None:
         super().__init__()
         if pooling not in ("max", "average"):
             raise InvalidArgumentError(f"Expected `pooling` to be 'max' or 'average', but got {pooling!r}.")
         check_size("classes", classes, 2)
+        check_size("channels", channels)
+        check_size("hidden", hidden)
         self.pooling = pooling
+        self.pool = check_size("pool", pool)
         self.embedding = _embedding(embeddings)
+        self.padding = None if padding is None else _checked_padding(padding, self.embedding.num_embeddings)
+        # Backwards from one position at the end: convolution, pool and convolution, pool and convolution.
+        self.shortest = ((_WIDTH * pool + _WIDTH - 1) * pool) + _WIDTH - 1
         self.features = nn.Sequential(
-            nn.Conv1d(self.embedding.embedding_dim, _CHANNELS, _WIDTH),
+            WordConvolution(self.embedding.embedding_dim, channels, _WIDTH),
+            _MaxPool((1, pool)),
+            nn.ReLU(),  # after the pooling it is the same, and has less to do
+            _Convolution(channels, channels, _WIDTH),
+            _MaxPool((1, pool)),
             nn.ReLU(),
-            nn.MaxPool1d(_POOL),
-            nn.Conv1d(_CHANNELS, _CHANNELS, _WIDTH),
-            nn.ReLU(),
-            nn.MaxPool1d(_POOL),
-            nn.Conv1d(_CHANNELS, _CHANNELS, _WIDTH),
+            _Convolution(channels, channels, _WIDTH),
             nn.ReLU(),
         )
         self.classifier = nn.Sequential(
-            nn.Linear(_CHANNELS, _CHANNELS),
+            nn.Linear(channels, hidden),
             nn.ReLU(),
-            nn.Linear(_CHANNELS, classes),
+            nn.Linear(hidden, classes),
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits ``[n, classes]`` of word indices ``[n, length]``."""
-        if tokens.dim() != 2 or tokens.shape[1] < _SHORTEST:
+        if tokens.dim() != 2 or tokens.shape[1] < self.shortest:
             raise InvalidArgumentError(
-                f"Expected word indices of shape [n, length] with a length of at least {_SHORTEST}, so that something "
-                f"is left after the last convolution, but got {list(tokens.shape)}. Pad the texts to a longer length."
+                f"Expected word indices of shape [n, length] with a length of at least {self.shortest}, so that something "
+                f"is left after the last convolution, but got {list(tokens.shape)}. Pad the texts to a longer length, "
+                f"or make the network with a smaller `pool` than {self.pool}."
             )
-        maps = self.features(self.embedding(tokens).transpose(1, 2))
-        pooled = maps.amax(-1) if self.pooling == "max" else maps.mean(-1)
-        logits: Tensor = self.classifier(pooled)
+        maps = self.features[1:](self.features[0](tokens, self.embedding))
+        logits: Tensor = self.classifier(self._pooled(maps, tokens))
         return logits
+
+    def _pooled(self, maps: Tensor, tokens: Tensor) -> Tensor:
+        """One vector per text ``[n, channels]`` of ``maps [n, channels, positions]``, which are not negative."""
+        if self.padding is None:
+            return maps.amax(-1) if self.pooling == "max" else maps.mean(-1)
+        # A position sees `shortest` words, and the next one starts pool² further on.
+        words = (tokens != self.padding).to(maps.dtype)
+        counts = F.max_pool1d(words.unsqueeze(1), self.shortest, self.pool**2)
+        maps = maps * counts
+        return maps.amax(-1) if self.pooling == "max" else maps.sum(-1) / counts.sum(-1).clamp(min=1)
+
+
+# The maps [n, channels, length] lie in memory position after position, as word vectors do. The functions for images know
+# this layout (it is their "channels last"); those for sequences would copy it away.
+
+
+class _Convolution(nn.Conv1d):
+    def forward(self, maps: Tensor) -> Tensor:
+        return F.conv2d(maps.unsqueeze(2), self.weight.unsqueeze(2), self.bias).squeeze(2)
+
+
+class _MaxPool(nn.MaxPool2d):
+    def forward(self, maps: Tensor) -> Tensor:
+        pooled: Tensor = super().forward(maps.unsqueeze(2)).squeeze(2)
+        return pooled
 
 
 def _embedding(embeddings: Tensor | tuple[int, int]) -> nn.Embedding:
@@ -93,3 +139,11 @@ def _embedding(embeddings: Tensor | tuple[int, int]) -> nn.Embedding:
         )
     vocabulary, dim = embeddings
     return nn.Embedding(check_size("vocabulary", vocabulary), check_size("dim", dim))
+
+
+def _checked_padding(padding: int, vocabulary: int) -> int:
+    if check_size("padding", padding, 0) >= vocabulary:
+        raise InvalidArgumentError(
+            f"Expected `padding` to be a word index below {vocabulary}, the size of the vocabulary, but got {padding!r}."
+        )
+    return padding

@@ -15,7 +15,7 @@ from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.point import Point
 from calibayes.posterior.selection import Where, choose, grouped, settings_of
 
-__all__ = ["MeanField"]
+__all__ = ["MeanField", "PriorMean"]
 
 PriorMean = Mapping[str, Tensor] | Literal["initial"] | None
 

@@ -14,10 +14,10 @@ from calibayes.posthoc.base import PosthocWarning, Scaling
 from calibayes.posthoc.scores import blocks, log_scores, read_held_out
 from calibayes.predictive import Predictive
 
-__all__ = ["TemperatureScaling", "temperature"]
+__all__ = ["HIGHEST", "LOWEST", "TemperatureScaling", "temperature"]
 
-_LOWEST, _HIGHEST = 1e-4, 1e4
-_BOUNDS = -math.log(_HIGHEST), -math.log(_LOWEST)  # of the logarithm of the inverse temperature
+LOWEST, HIGHEST = 1e-4, 1e4
+_BOUNDS = -math.log(HIGHEST), -math.log(LOWEST)  # of the logarithm of the inverse temperature
 _SAMPLE = 10_000  # examples that find the neighbourhood of the optimum before all of them are looked at
 
 
@@ -95,14 +95,14 @@ def _best(found: Predictions, logits: bool) -> tuple[float, str | None]:
     if of_average == 0:
         return 1.0, None
     if of_labels == 0:
-        return _LOWEST, (
-            f"Every held-out example is decided right, so lower temperatures fit ever better: stopped at {_LOWEST:g}. "
+        return LOWEST, (
+            f"Every held-out example is decided right, so lower temperatures fit ever better: stopped at {LOWEST:g}. "
             "Fit on more held-out examples, some of which the classifier gets wrong."
         )
     if of_average >= of_labels:
-        return _HIGHEST, (
+        return HIGHEST, (
             "The true classes are no likelier than chance by these predictions, so higher temperatures fit ever better: "
-            f"stopped at {_HIGHEST:g}. Are the labels in the order of the predictions, and numbered like their columns?"
+            f"stopped at {HIGHEST:g}. Are the labels in the order of the predictions, and numbered like their columns?"
         )
     stride = len(found) // _SAMPLE
     start = 1.0
@@ -112,7 +112,7 @@ def _best(found: Predictions, logits: bool) -> tuple[float, str | None]:
     root = _root(lambda beta: _slope(found, logits, beta), -math.log(start))
     if root not in _BOUNDS:
         return math.exp(-root), None
-    value, side = (_HIGHEST, "above") if root == _BOUNDS[0] else (_LOWEST, "below")
+    value, side = (HIGHEST, "above") if root == _BOUNDS[0] else (LOWEST, "below")
     return value, f"The best temperature lies {side} {value:g}: stopped there. Bring the logits to a usual scale first."
 
 

@@ -9,6 +9,7 @@ from calibayes.calibration.measures import Measure
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective import SCHEMES, Objective
 from calibayes.posterior import MeanField, Point
+from calibayes.posterior.mean_field import PriorMean
 from calibayes.schedules import Schedule
 
 __all__ = ["build", "check_scheme", "is_bayesian", "is_calibration_aware"]
@@ -39,6 +40,7 @@ def build(
     beta: Schedule = 0.1,
     prior_std: float = 0.05,
     init_std: float = 0.01,
+    prior_mean: PriorMean = None,
     calibration: Measure | None = None,
 ) -> tuple[Point | MeanField, Objective]:
     r"""The posterior and the objective of one of the paper's four schemes.
@@ -53,6 +55,7 @@ def build(
         beta: $\beta$, the weight of the KL term.
         prior_std: the standard deviation of the prior.
         init_std: the initial standard deviation of the posterior.
+        prior_mean: the centre of the prior, as in `MeanField`.
         calibration: the calibration measure; `WMMCE` as in the paper by default.
 
     Example:
@@ -69,7 +72,7 @@ def build(
         raise InvalidArgumentError(
             f"Expected `lam` > 0 for {scheme!r}, but got {lam!r}; without the term it is {scheme[3:]!r}."
         )
-    posterior = MeanField(net, prior_std=prior_std, init_std=init_std) if bayesian else Point(net)
+    posterior = MeanField(net, prior_std=prior_std, init_std=init_std, prior_mean=prior_mean) if bayesian else Point(net)
     objective = Objective(
         lam=lam if aware else 0.0,
         beta=beta if bayesian else 0.0,

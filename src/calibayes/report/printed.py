@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from calibayes.metrics import METRICS, Difference
 from calibayes.metrics.scores import shown
@@ -19,16 +20,32 @@ _WIDTH = 110  # of what is no terminal
 _MAIN = ("accuracy", "nll", "brier", "ece", "smooth_ece", "aurc")
 
 
+class _Column(NamedTuple):
+    """A column of numbers: its title and its cells."""
+
+    title: str
+    cells: list[str]
+
+    @property
+    def width(self) -> int:
+        """What it takes for no number to be cut, with the space around it."""
+        return 3 + max(len(line) for cell in self.cells for line in cell.splitlines())
+
+
 def show(study: Study, console: Console) -> None:
     """Print verdicts, the table of every metric with intervals, and the differences of every two models."""
     from rich.console import Console, Group
     from rich.text import Text
 
+    width = console.width if console.is_terminal else _WIDTH
     parts: list[RenderableType] = [Text("\n".join(_verdict(model, len(study.models) > 1) for model in study.models))]
-    parts.append(_scores(study))
+    parts += _scores(study, width)
     parts.append(Text(_footnote(study)))
     if study.pairs:
-        parts += [Text("\n" + "\n".join(pair.text for pair in study.pairs)), _differences(study)]
+        parts += [Text("\n" + "\n".join(pair.text for pair in study.pairs)), *_differences(study, width)]
+        parts.append(
+            Text("* the interval leaves zero out. Differences of calibration errors are without what chance adds to each.")
+        )
     if console.is_terminal:
         console.print(Group(*parts))
         return
@@ -43,33 +60,30 @@ def _verdict(model: Model, named: bool) -> str:
 
 def _footnote(study: Study) -> str:
     settings, n = study.settings, study.models[0].scores.n
+    examples = f"{n:,} example{'' if n == 1 else 's'}"
     return (
-        f"{n:,} examples, {study.models[0].scores.classes} classes, {settings['bins']} bins. Intervals at "
+        f"{examples}, {study.models[0].scores.classes} classes, {settings['bins']} bins. Intervals at "
         f"{100 * settings['level']:g} %, from {settings['replicates']:,} resamplings (seed {settings['seed']}).\n"
         "Chance makes every calibration error larger; the intervals are corrected for it, so they may lie below the estimate."
     )
 
 
-def _scores(study: Study) -> Table:
-    table = _table("metric", *(model.name if len(study.models) > 1 else "value" for model in study.models))
-    for metric in METRICS:
+def _scores(study: Study, width: int) -> Iterator[Table]:
+    columns = []
+    for model in study.models:
         cells = []
-        for model in study.models:
+        for metric in METRICS:
             ends = model.scores.intervals.get(metric.name)
             value = shown(metric.name, getattr(model.scores, metric.name))
             cells.append(value if ends is None else f"{value}  ({_span(metric.name, ends.low, ends.high)})")
-        table.add_row(study.models[0].scores.title(metric.name), *cells)
-    return table
+        columns.append(_Column(model.name if len(study.models) > 1 else "value", cells))
+    return _tables("metric", [study.models[0].scores.title(metric.name) for metric in METRICS], columns, width)
 
 
-def _differences(study: Study) -> Table:
-    from rich.text import Text
-
+def _differences(study: Study, width: int) -> Iterator[Table]:
     scores = study.models[0].scores
-    table = _table("difference", *(scores.title(name) for name in _MAIN))
-    for pair in study.pairs:
-        table.add_row(Text(f"{pair.first} - {pair.second}"), *(_apart(name, pair) for name in _MAIN))
-    return table
+    columns = [_Column(scores.title(name), [_apart(name, pair) for pair in study.pairs]) for name in _MAIN]
+    return _tables("difference", [f"{pair.first} - {pair.second}" for pair in study.pairs], columns, width)
 
 
 def _apart(name: str, pair: Pair) -> str:
@@ -78,15 +92,30 @@ def _apart(name: str, pair: Pair) -> str:
     return f"{found.value:+.4f}{mark}\n({_span(name, found.low, found.high)})"
 
 
-def _table(first: str, *others: str) -> Table:
+def _tables(first: str, names: Sequence[str], columns: Sequence[_Column], width: int) -> Iterator[Table]:
+    """The columns beside the names of the rows, in as many tables as it takes for no number to be cut."""
+    room = width - 2 - min(3 + max(map(len, (first, *names))), width // 3)
+    begin = 0
+    while begin < len(columns):
+        end, used = begin + 1, columns[begin].width
+        while end < len(columns) and used + columns[end].width <= room:
+            used += columns[end].width
+            end += 1
+        yield _table(first, names, columns[begin:end])
+        begin = end
+
+
+def _table(first: str, names: Sequence[str], columns: Sequence[_Column]) -> Table:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column(first, no_wrap=True)
-    for title in others:
-        table.add_column(escape(title), justify="right", overflow="fold")
+    table.add_column(first, overflow="fold")
+    for column in columns:
+        table.add_column(Text(column.title), justify="right", overflow="fold", min_width=column.width - 3)
+    for name, *cells in zip(names, *(column.cells for column in columns), strict=True):
+        table.add_row(Text(name), *cells)
     return table
 
 

@@ -147,8 +147,10 @@ def study(
         >>> print(found.models[0].verdict.text)
         Over-confident: it says 90 %, it is right 70 %; a temperature of 2.6 would mend most of it.
     """
-    if not models:
-        raise InvalidArgumentError("Expected at least one model, but got none.")
+    if not isinstance(models, Mapping) or not models:
+        raise InvalidArgumentError(
+            f"Expected `models` to be probabilities by name, like {{'mine': probs}}, but got {models!r:.60}."
+        )
     settings = Settings(bins, target_accuracy=target_accuracy, seed=seed)
     found: list[Model] = []
     moved: dict[str, dict[str, Moves]] = {}
@@ -168,9 +170,9 @@ def study(
         if len(models) > 1:
             moved[name] = movements(told, level)
         mending = mended(
-            predictions.probs,
-            predictions.targets,
-            weights=predictions.weights,
+            probs,
+            targets,
+            weights=weights,
             logits=None if logits is None else logits.get(name),
             bins=bins,
             seed=seed,

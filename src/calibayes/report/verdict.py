@@ -10,9 +10,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Difference, Scores, ece, ece_squared_debiased
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
+from calibayes.posthoc.temperature import HIGHEST, LOWEST
 from calibayes.randomness import generator_for
 
 __all__ = ["Mended", "Verdict", "compared", "mended", "verdict"]
@@ -21,6 +23,7 @@ Kind = Literal["over-confident", "under-confident", "mixed", "calibrated", "uncl
 
 _NEGLIGIBLE = 0.01  # a calibration error that nobody need care about
 _WIDE = 0.05  # an interval that leaves everything open
+_EQUAL = 1e-9
 _ROWS = 200_000  # enough for a temperature
 _COMPARED = ("nll", "brier", "ece", "accuracy")
 _TITLES = {metric.name: metric.title for metric in METRICS}
@@ -79,7 +82,7 @@ def mended(
     if len(found) < 20:
         return None
     order = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), seed, "halves"))[:_ROWS]
-    said = found.probs if logits is None else _two_columns(torch.as_tensor(logits))
+    said = found.probs if logits is None else _counted(_two_columns(torch.as_tensor(logits)), probs, weights)
     scaled = logits is not None
     said, labels, mass = said[order], found.targets[order], found.mass[order]
     halves = torch.arange(len(order)) % 2 == 0
@@ -119,8 +122,12 @@ def verdict(scores: Scores, mending: Mended | None) -> Verdict:
         )
     if gap.low > 0 or gap.high < 0:
         kind: Kind = "over-confident" if gap.low > 0 else "under-confident"
-        return Verdict(kind, f"{kind.capitalize()}: it says {says}, it is right {right}{_remedy(mending)}.")
-    if error.low > 0:
+        doubt = ""
+        if scores.intervals["accuracy"].high < 1 / scores.classes:
+            doubt = " That is less often than by guessing: are the labels in the order of the predictions?"
+        return Verdict(kind, f"{kind.capitalize()}: it says {says}, it is right {right}{_remedy(mending)}.{doubt}")
+    # An ECE that is no larger than the gap has gaps of one sign only: nothing is mixed.
+    if error.low > 0 and scores.ece > abs(scores.overconfidence) + _EQUAL:
         return Verdict(
             "mixed",
             f"Mixed: on average it says {says} and is right {right}, but it is too sure in some places and not sure enough "
@@ -149,6 +156,8 @@ def compared(first: str, second: str, found: dict[str, Difference]) -> str:
             open_.append(_TITLES[name])
             continue
         by = f"{_TITLES[name]} (by {abs(value):.2g}, {min(abs(low), abs(high)):.2g} to {max(abs(low), abs(high)):.2g})"
+        if math.isinf(value):
+            by = f"{_TITLES[name]} (which is infinite for the other)"
         (better if (value > 0) == (name == "accuracy") else worse).append(by)
     parts = []
     if better:
@@ -167,7 +176,12 @@ def compared(first: str, second: str, found: dict[str, Difference]) -> str:
 def _remedy(mending: Mended | None) -> str:
     if mending is None or math.isnan(mending.share):
         return ""
-    named = f"a temperature of {mending.value:.2g}"
+    digits = 3 if f"{mending.value:.2g}" == "1" else 2
+    named = f"a temperature of {mending.value:.{digits}g}"
+    if mending.value <= LOWEST:
+        return "; no error was seen, so no temperature can be told"
+    if mending.value >= HIGHEST or named.endswith(" of 1"):
+        return "; a temperature would not mend it"
     if mending.share >= 0.6:
         return f"; {named} would mend most of it"
     if mending.share >= 0.2:
@@ -180,6 +194,15 @@ def _fitted(said: Tensor, labels: Tensor, mass: Tensor, logits: bool) -> Tempera
         # A temperature at its bound is still the best there is, and shown as it is.
         warnings.simplefilter("ignore", PosthocWarning)
         return TemperatureScaling().fit(said, labels, weights=mass, logits=logits)
+
+
+def _counted(logits: Tensor, probs: Array, weights: Array | None) -> Tensor:
+    """The logits of the examples that count, which are those that `as_predictions` keeps."""
+    if len(logits) != len(probs):
+        raise InvalidProbabilitiesError(
+            f"Expected as many rows of `logits` as of `probs`, which are {len(probs)}, but got {len(logits)}."
+        )
+    return logits if weights is None else logits[torch.as_tensor(weights) > 0]
 
 
 def _two_columns(logits: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.checks import positive, positive_integer
+from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
 from calibayes.errors import InvalidArgumentError, OptimizerError
@@ -21,7 +20,7 @@ from calibayes.posterior.groups import GaussianGroup
 from calibayes.randomness import preserved_global_state
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
-from calibayes.training.run import Run, chosen_device
+from calibayes.training.run import OnEpoch, Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping
 
@@ -55,6 +54,7 @@ def fit(
     precision: Literal["bfloat16", "float16"] | None = None,
     device: str | torch.device | None = None,
     checkpoint_seconds: float = 60.0,
+    on_epoch: OnEpoch | None = None,
     progress: bool | None = None,
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
@@ -88,6 +88,8 @@ def fit(
         precision: run the network in ``"bfloat16"`` or ``"float16"``; weights and loss stay in full precision.
         device: where to train; by default a GPU if there is one.
         checkpoint_seconds: how often a checkpoint is written within an epoch.
+        on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
+            that it returns by name are kept in the history of the epoch. Its time is not counted as training.
         progress: show a progress line; by default where standard error is a terminal.
 
     Returns:
@@ -107,8 +109,7 @@ def fit(
     if not isinstance(objective, Objective):
         raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
     counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise InvalidArgumentError(f"Expected `seed` to be an integer, but got {seed!r}.")
+    integer("seed", seed)
     _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
     if precision is not None and precision not in _PRECISIONS:
         raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
@@ -161,6 +162,7 @@ def fit(
         best=None if rule is None else Best(rule),
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,
+        on_epoch=on_epoch,
         progress=progress,
     )
     with preserved_global_state(posterior.device):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,7 +24,9 @@ from calibayes.training.progress import Progress
 from calibayes.training.step import Stepper
 from calibayes.training.stopping import Best
 
-__all__ = ["Run"]
+__all__ = ["OnEpoch", "Run", "chosen_device"]
+
+OnEpoch = Callable[[Posterior, int], Mapping[str, float] | None]
 
 
 @dataclass
@@ -41,6 +44,7 @@ class Run:
     best: Best | None
     folder: CheckpointFolder | None
     checkpoint_seconds: float
+    on_epoch: OnEpoch | None
     progress: bool | None
 
     def __post_init__(self) -> None:
@@ -127,7 +131,7 @@ class Run:
 
     def _end_epoch(self, progress: Progress) -> None:
         self._check_weights()
-        extra = {"lr": float(self.stepper.optimizer.param_groups[0]["lr"]), **self._validated()}
+        extra = {"lr": float(self.stepper.optimizer.param_groups[0]["lr"]), **self._validated(), **self._seen()}
         row = self.history.end_epoch(self.first_step, extra, self._spent)
         self.epoch, self.batch, self.first_step, self._spent = self.epoch + 1, 0, self.step, 0.0
         if self.scheduler is not None and self.scheduler_interval == "epoch":
@@ -150,6 +154,11 @@ class Run:
         metrics = (accuracy, ece, nll, brier)
         checked = [metric(predictive.probs, targets, check=index == 0) for index, metric in enumerate(metrics)]
         return {f"val_{metric.__name__}": value for metric, value in zip(metrics, checked, strict=True)}
+
+    def _seen(self) -> dict[str, float]:
+        """What the caller makes of the posterior as it is now."""
+        found = None if self.on_epoch is None else self.on_epoch(self.stepper.posterior, self.epoch + 1)
+        return {} if found is None else {name: float(value) for name, value in found.items()}
 
     def _check_weights(self) -> None:
         """A gradient that is not finite shows in the weights only; they must not be validated, nor replace a checkpoint."""

@@ -63,7 +63,7 @@ def test_unknown_labels(
         (("True", "False"), ("False", "True")),
         (("10", "9"), ("9", "10")),
         (("1", "-1"), ("-1", "1")),
-        (("a ", "a"), ("a", "a ")),
+        (("spam", "ham"), ("ham", "spam")),
         (("1", "1"), ("0", "1")),
         (("0.0",), ("0.0", "1")),
         (("No", "No"), ("No", "yes")),
@@ -71,7 +71,7 @@ def test_unknown_labels(
     ],
 )
 @pytest.mark.parametrize("column", ["p", "prob", "Probability", "score", "confidence", "y_score", "p_hat", "p_1", "prob1"])
-def test_one_column_is_the_probability_of_the_second_label(
+def test_one_column_is_the_probability_of_the_label_that_says_yes(
     tmp_path: Path, labels: tuple[str, ...], names: tuple[str, str], column: str
 ) -> None:
     table = read_predictions(text(tmp_path, f"{column},age,label\n" + "".join(f"0.25,3,{label}\n" for label in labels)))
@@ -134,6 +134,8 @@ def test_huge_logits_do_not_overflow(tmp_path: Path) -> None:
         ),
         ("label,p_a\na,0.5\nb,0.5\nc,0.5\n", None, ("one column of probabilities", "'p_a'", "3 label values")),
         ("label,p\na,0.5\nb,0.5\n", "c", ("--positive 'c'", "'a', 'b'")),
+        ("label,p\nfraud,0.5\nlegit,0.5\n", None, ("'p' may speak of 'fraud' or of 'legit'", "--positive")),
+        ("label,logit\na,0.5\na ,-0.5\n", None, ("'logit' may speak of 'a' or of 'a '", "--positive")),
         ("label,p\nill,0.5\n", None, ("every label is 'ill'", "'p'", "--positive")),
         ("label,p_cat\n0,0.5\n1,0.5\n", None, ("'p_cat' speaks of 'cat'", "'0', '1'", "--positive")),
         ("label,p_a,p_b,p_c\na,0.5,0.5,0\n", "a", ("--positive 'a'", "3 classes", "'a', 'b', 'c'")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,5 +40,6 @@ def test_trainings_are_the_candidates_and_the_other_seeds_of_the_chosen() -> Non
 
 def test_only_quick_settings_are_quick() -> None:
     assert Settings.quick(3).is_quick
+    assert replace(Settings.quick(), epochs=1).is_quick
     assert not Settings(seeds=3).is_quick
     assert not Settings.thorough().is_quick

@@ -48,6 +48,15 @@ def test_one_in_between_is_good_enough() -> None:
     assert "Against FNN: NLL lower by 0.100 (" in said
 
 
+def test_where_nothing_is_known_nothing_is_recommended() -> None:
+    for found in (made_up({"CA-BNN": 0.499}, seeds=(-0.3, 0.3)), made_up({"FNN": 0.499}, seeds=(-0.3, 0.3))):
+        assert not decide(found).clearly_worse
+        said = words(found, Settings.quick(2))
+        assert "No answer yet: nothing is clearly worse than the lowest NLL, " in said
+        assert "until then begin with FNN, the simplest." in said
+        assert "Use " not in said
+
+
 def test_a_change_that_may_be_chance_is_called_so() -> None:
     said = words(made_up({"FNN": 0.6}, accuracy={"FNN + T": 0.7999}))
     assert "accuracy lower by 0.0 points (-" in said

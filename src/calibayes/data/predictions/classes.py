@@ -15,7 +15,18 @@ __all__ = ["classes_of", "match"]
 
 # What may follow "p_" in the one column of a binary classifier without naming a class.
 _NO_CLASS = {"hat", "pred", "predicted", "score", "positive", "pos", "y"}
-_OPPOSITES = (("0", "1"), ("-1", "1"), ("False", "True"), ("no", "yes"), ("n", "y"), ("negative", "positive"), ("neg", "pos"))
+_OPPOSITES = (
+    ("0", "1"),
+    ("-1", "1"),
+    ("False", "True"),
+    ("f", "t"),
+    ("no", "yes"),
+    ("n", "y"),
+    ("negative", "positive"),
+    ("neg", "pos"),
+    ("ham", "spam"),
+    ("benign", "malignant"),
+)
 
 
 def match(values: Sequence[str], names: Sequence[str]) -> Ints:
@@ -74,6 +85,9 @@ def _unknown(raw: Raw, names: Sequence[str], index: Ints) -> Exception:
     what = f"the label {shown(value)} is none of the {len(names)} classes {listed(names)}. "
     if all(is_integer(label) for label in raw.labels.values):
         what += f"Labels that are numbers are class names or count the classes from 0 to {len(names) - 1}. "
+        numbers = [float(label) for label in raw.labels.values]
+        if min(numbers) >= 1 and max(numbers) == len(names):
+            what += "These seem to count from 1: subtract 1, or call the columns p_1, p_2, and so on. "
     what += "Correct it, or name the columns: --label for the labels, --columns for the classes."
     return problem(raw.place.path, what, where=raw.place.where(row, raw.used.label))
 
@@ -93,7 +107,18 @@ def _two_classes(raw: Raw, positive: str | None) -> tuple[str, str]:
     if place is None and naming != column and naming.lower() not in _NO_CLASS:
         what = f"the column {shown(column)} speaks of {shown(naming)}, which is none of the labels {listed((first, second))}. "
         raise problem(raw.place.path, what + "Name the label that it speaks of: --positive.")
+    if place is None and not _in_order(first, second):
+        what = f"the column {shown(column)} may speak of {shown(first)} or of {shown(second)}. "
+        raise problem(raw.place.path, what + "Name the label that it speaks of: --positive.")
     return (second, first) if place == 0 else (first, second)
+
+
+def _in_order(first: str, second: str) -> bool:
+    """Whether it is plain which of two labels a bare probability is about: the larger number, or the one that says yes."""
+    if all(map(is_integer, (first, second))):
+        return True
+    pair = (key(first).lower(), key(second).lower())
+    return any(pair == (key(low).lower(), key(high).lower()) for low, high in _OPPOSITES)
 
 
 def _both(raw: Raw, positive: str | None) -> tuple[str, str]:

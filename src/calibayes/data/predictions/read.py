@@ -39,10 +39,11 @@ def read_predictions(
 
     The labels are in a column called ``label``, ``target``, ``y`` or the like. The probabilities are in columns
     ``p_<class>``, ``prob_<class>``, ``logit_<class>`` or the like, or in columns called like the labels, or in all the
-    columns of numbers if their rows sum to 1; for two classes also in one column ``p``, ``prob`` or ``score``, which
-    is the probability of the second label in order. An ``.npz`` file has the arrays ``probs`` or ``logits``,
-    ``targets``, and, if you like, ``weights`` and ``class_names``. What is not clear is an error that names the
-    argument that settles it; numbers are taken for logits only where a name or an argument says so.
+    columns of numbers if their rows sum to 1; for two classes also in one column ``p``, ``prob`` or ``score``, which is
+    the probability of 1, true, yes or the like; ``positive`` names the label where that is not plain. An ``.npz`` file
+    has the arrays ``probs`` or ``logits``, ``targets``, and, if you like, ``weights`` and ``class_names``. What is not
+    clear is an error that names the argument that settles it; numbers are taken for logits only where a name or an
+    argument says so.
 
     Args:
         path: a file ending in ``.csv``, ``.tsv``, ``.txt`` (each also with ``.gz``), ``.parquet`` or ``.npz``.
@@ -51,7 +52,7 @@ def read_predictions(
         logits: whether the scores are logits; None means: if their columns are called so.
         weights: a column of weights; none are used unless named (an array ``weights`` in ``.npz`` is).
         id: a column that says which example a row is, by which `align` joins files in a different order.
-        positive: the label whose probability a single column holds, if it is not the second in order.
+        positive: the label whose probability a single column holds, if it is not the larger number or the one that says yes.
         delimiter: what separates the cells of a text file; found from the file if None.
 
     Example:

@@ -96,7 +96,7 @@ def _explained(raw: Raw, row: int) -> Exception:
         what = _not_finite(cell, value)
         if what is None and cell:
             what = f"{shown(cell)} is not a probability, it is {'negative' if value < 0 else 'above 1'}. "
-            what += "If these are logits, pass --logits."
+            what += "If these are percentages, divide by 100." if _percentages(raw) else "If these are logits, pass --logits."
         if what is not None:
             return problem(place.path, what, where=place.where(row, column))
     head = ", ".join(f"{value:.6g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
@@ -104,6 +104,16 @@ def _explained(raw: Raw, row: int) -> Exception:
     what += "Write more digits or divide each row by its sum; if these are not all the columns, name them: --columns."
     where = place.where(row, raw.used.scores[0]) + f" … {shown(raw.used.scores[-1])}"
     return problem(place.path, what, where=where)
+
+
+def _percentages(raw: Raw) -> bool:
+    """Whether rows sum to 100, or a single column goes from 0 to nearly 100."""
+    scores = raw.scores
+    if not np.isfinite(scores).all() or scores.min() < 0:
+        return False
+    if scores.shape[1] > 1:
+        return bool((np.abs(_sums(scores) - 100) <= 1).all())
+    return bool(30 < scores.max() <= 100)
 
 
 def _not_finite(cell: str, value: float) -> str | None:

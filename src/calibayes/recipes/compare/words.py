@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["above_table", "closing_words", "opening_words", "scores_table"]
 
 _COLUMN = {column.name: column for column in COLUMNS}
+_WIDE = 0.05  # nats: if as much as this may be lost, nothing is decided
 _NAME = {"nll": "NLL", "ece": "ECE", "accuracy": "accuracy", "brier": "Brier"}
 
 
@@ -90,8 +91,15 @@ def _answer(verdict: Verdict, found: Differences) -> list[str]:
             "No answer: every contender gives some true class a probability of zero, which makes its NLL infinite.",
             "Train for fewer epochs or with a lower learning rate, and compare again.",
         ]
+    open_ = _still_open(verdict, best, use)
     simpler = _names(each for each in CONTENDERS[: CONTENDERS.index(use)] if each in found.values)
-    if use == best:
+    if open_ > _WIDE:
+        lines = [
+            f"No answer yet: nothing is clearly worse than the lowest NLL, {best}'s ({_mean(found, best)}), and differences "
+            f"of up to {open_:.{_COLUMN['nll'].digits}f} are possible.",
+            f"More seeds or test examples would tell; until then begin with {use}, the simplest.",
+        ]
+    elif use == best:
         reason = f"it has the lowest NLL ({_mean(found, use)})"
         reason += f", and what is simpler is clearly worse: {simpler}." if simpler else ", and nothing here is simpler."
         lines = [f"Use {use}: {reason}"]
@@ -109,6 +117,13 @@ def _answer(verdict: Verdict, found: Differences) -> list[str]:
     if not verdict.better["ece"]:
         lines.append(f"None has a clearly lower ECE than {use}.")
     return lines
+
+
+def _still_open(verdict: Verdict, best: Contender, use: Contender) -> float:
+    """By how much another choice than the recommended one may be better, where nothing at all is clearly worse."""
+    if verdict.clearly_worse or not verdict.above:
+        return 0.0
+    return max(-each.low for each in verdict.above.values()) if use == best else verdict.above[use].high
 
 
 def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:

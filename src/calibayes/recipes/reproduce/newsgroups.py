@@ -1,0 +1,60 @@
+"""One training on 20 Newsgroups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+from calibayes.data.newsgroups import Texts, newsgroups
+from calibayes.networks import TextCNN
+from calibayes.recipes.reproduce.training import Training, trained
+
+__all__ = ["NewsgroupsTraining", "newsgroups_trial"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewsgroupsTraining(Training):
+    """`Training` of the convolutional network with global pooling on 20 Newsgroups.
+
+    Attributes:
+        length: words of an article that the network sees.
+        keep: which end of longer articles they are from.
+        channels: of each convolution.
+        hidden: the width of the dense layer.
+        pooling: ``"max"`` or ``"average"`` over the text.
+        train: training articles that are used; all by default.
+    """
+
+    length: int = 1000
+    keep: Literal["start", "end"] = "end"
+    channels: int = 128
+    hidden: int = 128
+    pooling: Literal["max", "average"] = "max"
+    train: int | None = None
+
+
+def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Train and test as the settings say; names are those of `NewsgroupsTraining`."""
+    chosen = NewsgroupsTraining.of(settings)
+    texts = _texts(chosen.length, chosen.keep)
+    if chosen.train is not None:
+        x, y = texts.train
+        texts = replace(texts, train=(x[: chosen.train], y[: chosen.train]))
+
+    def network() -> TextCNN:
+        return TextCNN(
+            texts.embeddings,
+            classes=len(texts.classes),
+            pooling=chosen.pooling,
+            channels=chosen.channels,
+            hidden=chosen.hidden,
+        )
+
+    return trained(chosen, texts, network)
+
+
+@lru_cache(maxsize=1)
+def _texts(length: int, keep: Literal["start", "end"]) -> Texts:
+    return newsgroups(length=length, keep=keep)

@@ -1,0 +1,226 @@
+"""One training of the paper's experiments: what can be set, and how it is run and looked at."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.calibration import DECE, MMCE, WMMCE
+from calibayes.calibration.measures import Measure
+from calibayes.checks import integer, positive, positive_integer
+from calibayes.data import Splits
+from calibayes.data.augment import Augmented
+from calibayes.errors import InvalidArgumentError
+from calibayes.objective import Objective
+from calibayes.posterior import MeanField, Point
+from calibayes.randomness import generator_for
+from calibayes.recipes.reproduce.scoring import Watch, rounded
+from calibayes.recipes.schemes import build, check_scheme, is_bayesian, is_calibration_aware
+from calibayes.training import History, fit
+
+__all__ = ["Training", "trained"]
+
+_COUNTS = ("epochs", "batch_size", "samples", "predictive_samples", "epoch_samples", "evaluate_every")
+_MEASURES = ("wmmce", "mmce", "dece")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    r"""What one training of an experiment depends on, besides its data and its network.
+
+    Attributes:
+        scheme: one of the four.
+        lam: $\lambda$; 0 without ``ca-``.
+        beta: $\beta$; 0 without ``bnn``.
+        seed: of initial weights, order of the data, and noise; not of the split.
+        epochs: passes over the training examples.
+        batch_size: $|B|$.
+        optimizer: ``"rmsprop"`` or ``"adam"``.
+        learning_rate: of the optimiser, constant.
+        samples: $R$.
+        predictive_samples: $S$ of the final predictions.
+        epoch_samples: $S$ of the predictions after epochs on the way.
+        evaluate_every: after how many epochs the network is looked at.
+        prior_std: standard deviation of the prior.
+        init_std: standard deviation that the posterior starts with.
+        prior_mean: centre of the prior: ``"zero"``, or ``"initial"`` for the weights that training starts from.
+        start_epochs: epochs of plain training (FNN) before, whose weights are where training starts.
+        measure: ``"wmmce"``, ``"mmce"`` or ``"dece"``.
+        scores: ``"soft"`` for the fully differentiable scores, ``"hard"`` for those of Kumar et al.
+        tau_r: temperature of the soft confidence.
+        tau_c: temperature of the soft correctness.
+        kernel_width: $\gamma$ of the kernel.
+        normalization: of WMMCE, ``"paper"`` or ``"reference"``.
+        lam_scale: ``"paper"``, or ``"mean"`` for $\lambda$ itself beside the mean cross-entropy.
+        held_out: training examples that are kept for the calibration term; 0 to take it on the training batch.
+    """
+
+    scheme: str = "fnn"
+    lam: float = 0.0
+    beta: float = 0.0
+    seed: int = 0
+    epochs: int = 20
+    batch_size: int = 128
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    learning_rate: float = 0.002
+    samples: int = 1
+    predictive_samples: int = 20
+    epoch_samples: int = 5
+    evaluate_every: int = 1
+    prior_std: float = 0.05
+    init_std: float = 0.01
+    prior_mean: Literal["zero", "initial"] = "zero"
+    start_epochs: int = 0
+    measure: Literal["wmmce", "mmce", "dece"] = "wmmce"
+    scores: Literal["soft", "hard"] = "soft"
+    tau_r: float = 0.001
+    tau_c: float = 0.01
+    kernel_width: float = 0.4
+    normalization: Literal["paper", "reference"] = "paper"
+    lam_scale: Literal["paper", "mean"] = "paper"
+    held_out: int = 0
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            positive_integer(name, getattr(self, name))
+        integer("seed", self.seed)
+        positive("learning_rate", self.learning_rate)
+        check_scheme(self.scheme)
+        for name, has in (("lam", is_calibration_aware(self.scheme)), ("beta", is_bayesian(self.scheme))):
+            if has != (getattr(self, name) > 0):
+                what = "positive" if has else "0"
+                raise InvalidArgumentError(
+                    f"Expected `{name}` to be {what} for {self.scheme!r}, but got {getattr(self, name)!r}."
+                )
+        for name, known in (
+            ("optimizer", ("rmsprop", "adam")),
+            ("measure", _MEASURES),
+            ("prior_mean", ("zero", "initial")),
+        ):
+            if getattr(self, name) not in known:
+                raise InvalidArgumentError(f"Expected `{name}` to be one of {known}, but got {getattr(self, name)!r}.")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings as a mapping names them; a name that is none of them is refused with the nearest one that is."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                near = difflib.get_close_matches(str(name), known, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"They are {', '.join(known)}."
+                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {hint}")
+        return cls(**settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every setting by name."""
+        return asdict(self)
+
+    def calibration(self) -> Measure:
+        """The calibration measure."""
+        scores: dict[str, Any] = {"mode": self.scores, "tau_r": self.tau_r, "tau_c": self.tau_c}
+        if self.measure == "dece":
+            return DECE(**scores)
+        if self.measure == "mmce":
+            return MMCE(**scores, kernel_width=self.kernel_width)
+        return WMMCE(**scores, kernel_width=self.kernel_width, normalization=self.normalization)
+
+
+def trained(settings: Training, splits: Splits, network: Callable[[], nn.Module], *, augment: bool = False) -> dict[str, Any]:
+    """Train a network on the training part, and say what it is worth on the others: a result made of numbers alone.
+
+    Args:
+        settings: how.
+        splits: on what. Test examples decide nothing; validation examples fit the temperatures.
+        network: makes the network; the seed governs its initial weights.
+        augment: shift and mirror images.
+    """
+    train, held_out = _parted(splits.train, settings)
+    data = Augmented(train) if augment else train
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        net = network()
+    history = None
+    if settings.start_epochs:
+        start = Point(net)
+        plain = replace(settings, scheme="fnn", lam=0.0, beta=0.0, epochs=settings.start_epochs)
+        history = _fit(plain, start, Objective(lam=0.0), data, None, None)
+        net = start.network()
+    posterior, objective = _posterior(settings, net)
+    watch = Watch(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
+    found = _fit(settings, posterior, objective, data, held_out, watch)
+    return {
+        "epochs": [_epoch(row, seconds, watch.seen) for row, seconds in zip(found.epochs, found.seconds, strict=True)],
+        "final": watch.final(posterior, settings.predictive_samples),
+        "examples": {"train": len(train[1]), **{part: len(getattr(splits, part)[1]) for part in ("validation", "test")}},
+        "weights": sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad),
+        "training_seconds": round(sum(found.seconds) + (sum(history.seconds) if history else 0.0), 3),
+        "threads": torch.get_num_threads(),
+        "device": str(posterior.device),
+    }
+
+
+def _posterior(settings: Training, net: nn.Module) -> tuple[Point | MeanField, Objective]:
+    posterior, objective = build(
+        settings.scheme,
+        net,
+        lam=settings.lam,
+        beta=settings.beta,
+        prior_std=settings.prior_std,
+        init_std=settings.init_std,
+        prior_mean="initial" if settings.prior_mean == "initial" else None,
+        calibration=settings.calibration(),
+    )
+    return posterior, replace(objective, lam_scale=settings.lam_scale)
+
+
+def _fit(
+    settings: Training,
+    posterior: Point | MeanField,
+    objective: Objective,
+    data: Any,
+    held_out: tuple[Tensor, Tensor] | None,
+    watch: Watch | None,
+) -> History:
+    made = torch.optim.RMSprop if settings.optimizer == "rmsprop" else torch.optim.Adam
+    history = fit(
+        posterior,
+        data,
+        objective,
+        optimizer=lambda parameters: made(parameters, lr=settings.learning_rate),
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        samples=settings.samples,
+        calibration_data=held_out,
+        seed=settings.seed,
+        on_epoch=watch,
+        progress=False,
+    )
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return history
+
+
+def _parted(train: tuple[Tensor, Tensor], settings: Training) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
+    """The training examples, and those of them that are kept for the calibration term."""
+    if not settings.held_out:
+        return train, None
+    x, y = train
+    if settings.held_out >= len(y):
+        raise InvalidArgumentError(
+            f"Expected `held_out` to leave some of the {len(y):,} training examples, but got {settings.held_out}."
+        )
+    order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), 0, "held-out"))
+    kept, rest = order[: settings.held_out], order[settings.held_out :]
+    return (x[rest], y[rest]), (x[kept], y[kept])
+
+
+def _epoch(row: Mapping[str, float], seconds: float, seen: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """An epoch as numbers of six digits."""
+    epoch = int(row["epoch"])
+    terms = {name: rounded(row[name]) for name in ("total", "cross_entropy", "calibration", "kl")}
+    return {"epoch": epoch, "seconds": round(seconds, 3), **terms, **seen.get(epoch, {})}

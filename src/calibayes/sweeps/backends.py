@@ -1,0 +1,111 @@
+"""Where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from calibayes.sweeps.trials import Job, Outcome, Post, perform
+
+__all__ = ["BACKENDS", "BrokenPoolError", "Pool", "cores", "opened"]
+
+BACKENDS = ("local", "ray", "dask")
+
+
+class BrokenPoolError(Exception):
+    """A worker process ended before its time, and all others with it."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Workers that trials can be given to.
+
+    Attributes:
+        workers: how many trials run at a time.
+        local: whether they are processes of this machine that we start and end.
+        threads: how many threads each may use.
+        config: what joblib is told.
+        pre_dispatch: how many trials are handed over at a time; a cluster would run all that it gets.
+    """
+
+    workers: int
+    local: bool
+    threads: int | None
+    config: dict[str, Any]
+    pre_dispatch: int | str = "2 * n_jobs"
+
+    def outcomes(self, jobs: Sequence[Job], post: Post, *, wait: bool) -> Generator[Outcome, None, None]:
+        """Perform the jobs, and tell what becomes of each as it comes."""
+        from joblib import Parallel, delayed, parallel_config
+
+        with parallel_config(**self.config):
+            parallel = Parallel(
+                self.workers,
+                return_as="generator_unordered",
+                pre_dispatch=self.pre_dispatch,
+                batch_size=1,
+                max_nbytes=None,
+            )
+        with _ctrl_c_is_ours():
+            outcomes = parallel(delayed(perform)(job, post, wait) for job in jobs)
+        try:
+            for outcome in outcomes:  # noqa: UP028, which would close it, and that warns that some are left
+                yield outcome
+        except BrokenProcessPool as error:
+            raise BrokenPoolError(str(error)) from error
+        finally:
+            # Nobody waits for trials whose results are not wanted any more.
+            with suppress(KeyboardInterrupt, StopIteration):
+                outcomes.throw(KeyboardInterrupt())
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
+@contextmanager
+def opened(backend: str, address: str | None, workers: int | None, threads: int | None) -> Iterator[Pool]:
+    """Workers of one of `BACKENDS`; what was started for them is ended at the end."""
+    if backend == "local":
+        with _local(workers, threads) as pool:
+            yield pool
+        return
+    from calibayes.sweeps.clusters import ClusterBackend, dask_cluster, ray_cluster
+
+    threads = 1 if threads is None else threads
+    with {"ray": ray_cluster, "dask": dask_cluster}[backend](address, workers, threads) as cluster:
+        yield Pool(cluster.workers, False, threads, {"backend": ClusterBackend(cluster)}, pre_dispatch=cluster.workers)
+
+
+@contextmanager
+def _local(workers: int | None, threads: int | None) -> Iterator[Pool]:
+    workers = cores() if workers is None else workers
+    threads = max(1, cores() // workers) if threads is None else threads
+    config = {"backend": "loky", "inner_max_num_threads": threads}
+    try:
+        yield Pool(workers, True, threads, config)
+    finally:
+        if workers > 1:
+            from joblib.externals.loky import get_reusable_executor
+
+            get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _ctrl_c_is_ours() -> Iterator[None]:
+    """Processes that start in here do not hear Ctrl-C, which a terminal sends to all: this process ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

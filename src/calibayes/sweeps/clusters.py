@@ -1,0 +1,162 @@
+"""Ray and Dask clusters as a backend of joblib, one task per trial: a worker that dies takes no other trial with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from joblib.parallel import ParallelBackendBase
+
+from calibayes.errors import InvalidArgumentError, MissingExtraError
+from calibayes.sweeps.trials import Outcome
+
+__all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the backend needs to know of a cluster.
+
+    Attributes:
+        workers: how many trials it can run at a time.
+        submit: give it a function; returns a future.
+        cancel: stop what a future stands for.
+        died: the errors by which it tells that the process, or the machine, of a task is gone.
+        cause: the error that a trial's worker raised, freed from what the cluster has wrapped around it.
+    """
+
+    workers: int
+    submit: Callable[[Callable[[], Any]], Any]
+    cancel: Callable[[Any], None]
+    died: tuple[type[BaseException], ...]
+    cause: Callable[[BaseException], BaseException] = lambda error: error
+
+
+class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
+    """A backend of joblib that gives each call to a cluster, and tells of a dead worker by the outcome of its trial."""
+
+    supports_retrieve_callback = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(nesting_level=0)
+        self._cluster = cluster
+        self._futures: set[Any] = set()
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """As many as are asked for; at least two, since joblib runs a single one itself."""
+        return max(2, n_jobs)
+
+    def submit(self, func: Any, callback: Callable[[Any], None]) -> Any:
+        """Give the cluster a call of `perform`, which is all that ``func`` has."""
+        ((_, (job, *_), _),) = func.items
+        future = self._cluster.submit(func)
+        self._futures.add(future)
+
+        def done(finished: Any) -> None:
+            self._futures.discard(finished)
+            callback((job.key, finished))
+
+        future.add_done_callback(done)
+        return future
+
+    def retrieve_result_callback(self, out: tuple[str, Any]) -> list[Outcome]:
+        """What became of the trial."""
+        key, future = out
+        try:
+            outcomes: list[Outcome] = future.result()
+        except self._cluster.died:
+            return [Outcome(key, "died")]
+        except Exception as error:
+            raise self._cluster.cause(error) from None
+        return outcomes
+
+    def abort_everything(self, ensure_ready: bool = True) -> None:
+        """Stop what is under way."""
+        for future in list(self._futures):
+            self._cluster.cancel(future)
+
+
+@contextmanager
+def ray_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
+    """The Ray cluster at an address, or the one that this process is connected to, or a new one on this machine."""
+    try:
+        import ray
+        from ray import exceptions
+    except ImportError as error:
+        raise _missing("ray", error) from error
+    address = address or os.environ.get("RAY_ADDRESS")
+    ours = not ray.is_initialized()
+    if ours:
+        new = {"address": "local", "num_cpus": None if workers is None else workers * threads, "include_dashboard": False}
+        try:
+            ray.init(**({"address": address} if address else new), log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise _unreachable("Ray", address, error) from error
+    references: dict[Any, Any] = {}
+    call = ray.remote(num_cpus=threads, max_retries=0)(_call)
+
+    def submit(func: Callable[[], Any]) -> Any:
+        reference = call.remote(func)
+        future = reference.future()
+        references[future] = reference
+        future.add_done_callback(references.pop)
+        return future
+
+    def cancel(future: Any) -> None:
+        if (reference := references.get(future)) is not None:
+            ray.cancel(reference, force=True)
+
+    try:
+        yield Cluster(
+            workers=workers or max(1, int(ray.cluster_resources().get("CPU", 1)) // threads),
+            submit=submit,
+            cancel=cancel,
+            died=(exceptions.WorkerCrashedError, exceptions.OutOfMemoryError, exceptions.NodeDiedError),
+            cause=lambda error: getattr(error, "cause", None) or error,
+        )
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+@contextmanager
+def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
+    """The Dask cluster at the address of its scheduler, or a new one on this machine."""
+    try:
+        import dask
+        from distributed import Client, KilledWorker
+    except ImportError as error:
+        raise _missing("dask", error) from error
+    new = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
+    # Of a new cluster: we count deaths ourselves. That of another one has its own setting.
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        try:
+            client = Client(**({"address": address} if address else new), set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise _unreachable("Dask", address, error) from error
+        with client:
+            yield Cluster(
+                workers=workers or max(1, sum(client.ncores().values()) // threads),
+                submit=lambda func: client.submit(func, pure=False),
+                cancel=lambda future: future.cancel(),
+                died=(KilledWorker,),
+            )
+
+
+def _call(func: Callable[[], Any]) -> Any:
+    return func()
+
+
+def _missing(extra: str, error: ImportError) -> MissingExtraError:
+    return MissingExtraError(
+        f"The backend {extra!r} needs a package that is not installed ({error}). "
+        f"Install it with: pip install 'calibayes[{extra}]'"
+    )
+
+
+def _unreachable(name: str, address: str | None, error: Exception) -> InvalidArgumentError:
+    what = f"Cannot reach a {name} cluster at {address!r}" if address else f"Cannot start {name} on this machine"
+    return InvalidArgumentError(f"{what}: {error}")

@@ -1,0 +1,172 @@
+"""``calibayes sweep``: trials from the command line or a file, on this machine or a cluster."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
+from calibayes.sweeps.found import Sweep
+from calibayes.sweeps.grid import checked, varying
+from calibayes.sweeps.identity import function_and_name, key
+from calibayes.sweeps.records import Store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["sweep"]
+
+_FASHION = "calibayes.recipes.fashion:fashion_trial"
+_SHOWN = tuple(f"final.{part}" for part in ("test.accuracy", "test.nll", "test.brier", "test.ece", "scaled.nll", "scaled.ece"))
+_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
+
+
+def sweep(
+    config: Annotated[Path | None, typer.Argument(help="A TOML file that says what to run.", show_default=False)] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting and its values, like lam=1,3,10; all are combined.", show_default=False),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many times each combination is run, with seed=0,1,….")] = None,
+    trial: Annotated[
+        str | None, typer.Option(help="What to run: package.module:function.", show_default="train on Fashion-MNIST")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder for results; started again with it, it goes on.", show_default="calibayes-sweep"),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="Where trials run: local, ray or dask.")] = "local",
+    address: Annotated[str | None, typer.Option(help="The address of the cluster.", show_default="a new local one")] = None,
+    workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of each trial.", show_default="the cores are shared out")] = None,
+    retries: Annotated[int, typer.Option(help="How often a trial is run again after its process was killed.")] = 2,
+    keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not try again what has failed before.")] = False,
+    show: Annotated[
+        str | None, typer.Option(help="The numbers to print, like test.nll,test.ece.", show_default="the first")
+    ] = None,
+    mlflow: Annotated[bool, typer.Option("--mlflow", help="Log each trial to MLflow (MLFLOW_TRACKING_URI, or files).")] = False,
+    experiment: Annotated[str, typer.Option(help="The experiment of MLflow.")] = "calibayes",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")] = False,
+) -> None:
+    """Run many trials, each once: over values of λ and β, schemes, seeds, or any settings of your own function.
+
+    Without --trial, one trial trains one scheme on images of clothes that come with calibayes:
+
+        calibayes sweep --set scheme=fnn,ca-fnn --set lam=1,3,10 --set epochs=5 --seeds 3
+
+    Each result is a file in the folder. Stopped or killed, it goes on where it was. The exit code is 1 if trials failed.
+    """
+    from rich.console import Console
+
+    if config is None and not (set_ or seeds or trial):
+        raise InvalidArgumentError("Expected something to run: --set lam=1,3,10, say, or --seeds 3, or a TOML file.")
+    plan = Plan() if config is None else read_plan(config)
+    name = trial or plan.trial or _FASHION
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a module of the user's own
+    settings = for_schemes(checked(plan.combinations(choices(set_ or []), seeds)))
+    folder = out or Path(plan.out or "calibayes-sweep")
+    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    check = _check_of(name)
+    if dry_run:
+        for each in settings:
+            check(each)
+        _say_what_is_missing(console, settings, Store(folder), name, plan.version)
+        return
+    columns = tuple(show.split(",")) if show else _SHOWN if name == _FASHION else ()
+    begin = time.monotonic()
+    found = _swept(
+        aside,
+        name,
+        settings,
+        folder,
+        version=plan.version,
+        label=plan.label or ("{scheme}-seed{seed}" if _have(settings, "scheme", "seed") else None),
+        backend=backend,
+        address=address,
+        workers=workers,
+        threads=threads,
+        retries=retries,
+        keep_failures=keep_failures,
+        check=check,
+        mlflow=experiment if mlflow else None,
+        progress=aside,
+    )
+    _print_found(console, found, columns, folder, time.monotonic() - begin)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def _check_of(trial: str) -> Callable[[dict[str, Any]], object]:
+    """What finds wrong settings before any trial runs."""
+    if trial == _FASHION:
+        from calibayes.recipes.fashion import FashionTraining
+
+        return FashionTraining.of
+    return lambda settings: None
+
+
+def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Path, **others: Any) -> Sweep:
+    """The sweep; Ctrl-C ends it with a line that says how to go on."""
+    import calibayes
+
+    try:
+        return calibayes.sweep(name, settings, folder, **others)
+    except KeyboardInterrupt:
+        kept = len(_known(Store(folder), _keys(name, others["version"], settings)))
+        typed = shlex.join(["calibayes", *sys.argv[1:]])
+        aside.print(
+            f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed}", soft_wrap=True, markup=False
+        )
+        raise typer.Exit(_INTERRUPTED) from None
+
+
+def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
+    from calibayes.sweeps.summary import summary_table
+
+    console.print(summary_table(found, columns))
+    names = found.varying()
+    for trial in found.failed:
+        console.print(f"Failed: {_words(trial.settings, names)}: {trial.error}", soft_wrap=True, markup=False)
+    failed = f", {len(found.failed)} failed" if found.failed else ""
+    before = f" ({found.kept} from before)" if found.kept else ""
+    console.print(
+        f"{len(found)} trials{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.", soft_wrap=True, markup=False
+    )
+
+
+def _say_what_is_missing(console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str) -> None:
+    keys = _keys(function_and_name(name)[1], version, settings)
+    known = _known(store, keys)
+    names = varying(settings)
+    for each, its_key in zip(settings, keys, strict=True):
+        state = {None: "to run", True: "there", False: "failed before: to run"}[known.get(its_key)]
+        console.print(f"{state}: {_words(each, names)}", soft_wrap=True, markup=False)
+    left = sum(known.get(its_key) is not True for its_key in keys)
+    console.print(
+        f"{left} of {len(settings)} trials of {name} to run; results go to {store.folder}.", soft_wrap=True, markup=False
+    )
+
+
+def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list[str]:
+    return [key({"trial": name, "version": version, "settings": each}) for each in settings]
+
+
+def _known(store: Store, keys: list[str]) -> dict[str, bool]:
+    """The keys whose results are there, and whether they are no failures."""
+    return {record.key: record.error is None for _, record in store.records(lambda path, error: None, keys)}
+
+
+def _have(settings: list[dict[str, Any]], *names: str) -> bool:
+    return all(name in each for each in settings for name in names)
+
+
+def _words(settings: dict[str, Any], names: list[str]) -> str:
+    return ", ".join(f"{name}={settings[name]}" for name in names if name in settings) or "the only trial"

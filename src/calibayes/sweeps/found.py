@@ -1,0 +1,158 @@
+"""What a sweep found: its trials with their settings and results, as a list and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibayes.errors import DataError
+from calibayes.sweeps.grid import varying
+from calibayes.sweeps.records import DamagedError, Failure, Record, Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Sweep", "Trial", "read"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that is done.
+
+    Attributes:
+        path: its file.
+        record: what the file says; ``record.result`` is left out if it has tensors, which `result` reads.
+    """
+
+    path: Path
+    record: Record = field(repr=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What it was called with."""
+        return self.record.settings
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What it returned, or ``None`` if it failed; arrays and tensors are read from the file, each time anew."""
+        if self.path.suffix == ".json":
+            return self.record.result
+        try:
+            found = Store(self.path.parent).read(self.path)
+        except DamagedError as error:
+            raise DataError(f"{error}. Start the sweep again: it is computed anew.") from error
+        if found is None:
+            raise DataError(f"Expected a result in {str(self.path)!r}, but there is no such file any more.")
+        return found.result
+
+    @property
+    def error(self) -> Failure | None:
+        """Why it failed, or ``None`` if it did not."""
+        return self.record.error
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.record.seconds
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The trials of a sweep, in the order of the settings; a sequence of `Trial`.
+
+    Attributes:
+        trials: all of them.
+        kept: how many were known from before.
+        damaged: files that could not be read, where nothing is run again.
+    """
+
+    trials: tuple[Trial, ...]
+    kept: int = 0
+    damaged: tuple[Path, ...] = ()
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.trials)
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def __getitem__(self, place: int) -> Trial:
+        return self.trials[place]
+
+    @property
+    def failed(self) -> list[Trial]:
+        """The trials that have an error instead of a result."""
+        return [trial for trial in self.trials if trial.error is not None]
+
+    def results(self) -> list[dict[str, Any]]:
+        """The results of the trials that have one."""
+        return [result for trial in self.trials if (result := trial.result) is not None]
+
+    def varying(self) -> list[str]:
+        """The names of the settings that are not the same in all trials."""
+        return varying(trial.settings for trial in self.trials)
+
+    def frame(self) -> pd.DataFrame:
+        """A table with a row for each trial: its settings, the single numbers and texts of its result, seconds and error.
+
+        What is deeper in a result is named by the way to it, such as ``test.nll``. Where a result has the name of a
+        setting, its column is called ``result.`` and that name.
+        """
+        import pandas as pd
+
+        rows = []
+        for trial in self.trials:
+            row = dict(trial.settings)
+            for name, value in single_values(trial.result or {}).items():
+                row[f"result.{name}" if name in row else name] = value
+            ends = {"seconds": trial.seconds, "error": None if trial.error is None else str(trial.error)}
+            rows.append({**row, **{name: value for name, value in ends.items() if name not in row}})
+        return pd.DataFrame(rows)
+
+
+def read(folder: str | Path, trial: str | None = None) -> Sweep:
+    """What is in a folder of results, without running anything.
+
+    Args:
+        folder: the folder of a sweep.
+        trial: the name ``module:function`` of the trials to read; all by default.
+    """
+    store, damaged = Store(Path(folder)), list[Path]()
+    if not store.folder.is_dir():
+        raise DataError(f"Expected a folder of results, but there is no folder {str(folder)!r}.")
+    found = [
+        done_trial(path, record, record.settings)
+        for path, record in store.records(lambda path, _: damaged.append(path))
+        if trial in (None, record.trial)
+    ]
+    found.sort(key=lambda each: _order(each.settings))
+    return Sweep(tuple(found), kept=len(found), damaged=tuple(damaged))
+
+
+def done_trial(path: Path, record: Record, settings: dict[str, Any]) -> Trial:
+    """A trial with its settings in the order they were given in; its tensors, if it has any, stay in the file."""
+    return Trial(path, replace(record, settings=settings, result=record.result if path.suffix == ".json" else None))
+
+
+def single_values(result: dict[str, Any], way: str = "") -> dict[str, Any]:
+    """The numbers and texts of a result, by the way to them.
+
+    Example:
+        >>> single_values({"test": {"nll": 0.4, "bins": [1, 2]}, "name": "a"})
+        {'test.nll': 0.4, 'name': 'a'}
+    """
+    found: dict[str, Any] = {}
+    for name, value in result.items():
+        if isinstance(value, dict):
+            found.update(single_values(value, f"{way}{name}."))
+        elif value is None or isinstance(value, bool | int | float | str):
+            found[f"{way}{name}"] = value
+    return found
+
+
+def _order(settings: dict[str, Any]) -> list[tuple[str, bool, Any]]:
+    """Numbers by size and texts by the alphabet, name by name."""
+    numbers = {name: isinstance(value, int | float) for name, value in settings.items()}
+    return [(name, not numbers[name], value if numbers[name] else str(value)) for name, value in sorted(settings.items())]

@@ -1,0 +1,81 @@
+"""How far an experiment is and how long it will still take: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """Progress of jobs that differ in cost.
+
+    Args:
+        console: where to show it; ``None`` shows nothing.
+        what: what the jobs that are counted are called.
+        then: what the time after them is called.
+    """
+
+    def __init__(self, console: Console | None, what: str = "trial", then: str = "done") -> None:
+        self._console, self._what, self._then = console, what, then
+        self._count = 0
+
+    @property
+    def done(self) -> int:
+        """How many of the jobs that are counted are behind us, those from before among them."""
+        return self._count
+
+    @contextmanager
+    def over(self, cost: float, total: int) -> Iterator[None]:
+        """Show ``total`` jobs that are counted, and others that are not, which cost ``cost`` together."""
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        self._cost, self._total, self._begin = cost, total, time.monotonic()
+        self._spent, self._count, self._jobs = 0.0, 0, 0
+        on = self._console is not None and self._console.is_terminal
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+        self._bar = Bar(*columns, console=self._console, transient=True, disable=not on)
+        self._task = self._bar.add_task(f"{self._what} 0/{total}", total=cost, left="")
+        with self._bar:
+            yield
+
+    def advance(self, cost: float, note: str | None = None, *, keep: bool = False) -> None:
+        """A job is done; those that are counted have a note to show, on a terminal too if it is to ``keep``."""
+        self._spent += cost
+        self._jobs += 1
+        self._count += note is not None
+        left = (time.monotonic() - self._begin) * (self._cost / self._spent - 1)
+        # After the first job alone the estimate would forget those that other workers have nearly finished.
+        words = f"about {_clock(left)} left" if self._jobs > 1 else ""
+        self._update(words)
+        if self._console is not None and note is not None and (keep or not self._console.is_terminal):
+            width = len(str(self._total))
+            self.note(f"[{self._count:>{width}}/{self._total}] {', '.join(filter(None, [note, words]))}")
+
+    def skip(self, cost: float, *, counted: bool = False) -> None:
+        """A job need not be done, because its result is known: it takes no time, and tells nothing about the others'."""
+        self._cost -= cost
+        self._count += counted
+        self._update("")
+
+    def note(self, line: str) -> None:
+        """A line that stays, above the bar where there is one."""
+        if self._console is not None:
+            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    def _update(self, left: str) -> None:
+        title = f"{self._what} {self._count}/{self._total}" if self._count < self._total else self._then
+        self._bar.update(self._task, total=self._cost, completed=self._spent, description=title, left=left)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    return f"{hours}:{minutes_left:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

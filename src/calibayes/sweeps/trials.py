@@ -1,0 +1,193 @@
+"""What a worker does: claim a trial, run it unless its result is there, and write the result down."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from calibayes.sweeps.claims import claim, claim_path
+from calibayes.sweeps.folder import machine, versions
+from calibayes.sweeps.identity import key
+from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature, storable
+
+__all__ = ["Job", "Outcome", "Post", "new_record", "now", "perform"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One trial as it travels to a worker.
+
+    Attributes:
+        call: the pickled function; it is unpickled after the trial is claimed, since that imports its module.
+        trial: the function's name.
+        version: the version of what it means.
+        settings: what it is called with.
+        label: the beginning of the file's name.
+        failed: the signature of the file of an earlier failure, which is not taken for a result; ``None`` if there is none.
+    """
+
+    call: bytes
+    trial: str
+    version: int | str
+    settings: dict[str, Any]
+    label: str
+    failed: tuple[int, int] | None = None
+
+    @property
+    def key(self) -> str:
+        """The name of the result in files' names."""
+        return key({"trial": self.trial, "version": self.version, "settings": self.settings})
+
+
+@dataclass(frozen=True)
+class Post:
+    """For whom workers work.
+
+    Attributes:
+        folder: where the results are.
+        sweep: a name for this sweep, unlike any other's.
+        pid: the process that started it.
+        threads: how many threads a trial may use; ``None`` leaves it as it is.
+        local: whether workers are processes of this machine that should end with the one that started them.
+    """
+
+    folder: Path
+    sweep: str
+    pid: int
+    threads: int | None
+    local: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a trial.
+
+    Attributes:
+        key: which it was.
+        what: ``"done"`` if it ran, ``"known"`` if its result was there, ``"busy"`` if another sweep is running it,
+            ``"died"`` if its process ended before its time.
+        record: the record, if the worker does not see the folder and could not write it down.
+    """
+
+    key: str
+    what: Literal["done", "known", "busy", "died"]
+    record: Record | None = None
+
+
+def perform(job: Job, post: Post, wait: bool) -> Outcome:
+    """Run a trial and keep its result, unless it is there, or is being made by another process and we do not ``wait``."""
+    with _settled(post):
+        if not claim_path(post.folder, post.sweep).exists():
+            # A machine that does not see the folder: whoever started the sweep writes the result down.
+            return Outcome(job.key, "done", _run(job, post))
+        store = Store(post.folder)
+        with claim(claim_path(post.folder, job.key), post.sweep, wait=wait) as ours:
+            if not ours:
+                return Outcome(job.key, "busy")
+            if _is_known(store, job):
+                return Outcome(job.key, "known")
+            store.write(job.label, _run(job, post))
+            return Outcome(job.key, "done")
+
+
+def new_record(
+    job: Job,
+    *,
+    result: dict[str, Any] | None = None,
+    error: Failure | None = None,
+    started: str,
+    seconds: float,
+    threads: int | None,
+) -> Record:
+    """The record of a trial that ended here and now."""
+    return Record(
+        trial=job.trial,
+        version=job.version,
+        settings=job.settings,
+        result=result,
+        error=error,
+        started=started,
+        seconds=seconds,
+        versions=versions(),
+        machine=machine(host=socket.gethostname(), threads=threads),
+    )
+
+
+def now() -> str:
+    """The time, for the record."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _run(job: Job, post: Post) -> Record:
+    started, begin = now(), time.monotonic()
+    result, error = None, None
+    try:
+        function = pickle.loads(job.call)
+        found = function(copy.deepcopy(job.settings))
+        result = storable(found)
+        if not isinstance(result, dict):
+            raise TypeError(f"Expected the trial to return a dict, but got {found!r} ({type(found).__name__}).")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:  # sys.exit() in a trial ends the trial, not its worker
+        error = Failure(type(raised).__name__, str(raised), traceback.format_exc())
+    seconds = time.monotonic() - begin
+    return new_record(job, result=result, error=error, started=started, seconds=seconds, threads=post.threads)
+
+
+def _is_known(store: Store, job: Job) -> bool:
+    """Whether a result is there that was not there when the sweep started, or not as the failure that it was."""
+    path = store.find(job.key)
+    if path is None:
+        return False
+    try:
+        record = store.read(path)
+    except DamagedError:
+        return False
+    return record is not None and (record.error is None or signature(path) != job.failed)
+
+
+@contextmanager
+def _settled(post: Post) -> Iterator[None]:
+    """Take as many threads as are given; a process of its own leaves Ctrl-C to the one that started it."""
+    before = torch.get_num_threads()
+    if post.threads is not None:
+        torch.set_num_threads(post.threads)
+    if os.getpid() != post.pid and post.local:
+        _serve(post.pid)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+_serving: set[int] = set()
+
+
+def _serve(master: int) -> None:
+    if master in _serving:
+        return
+    _serving.add(master)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(master,), daemon=True).start()
+
+
+def _end_with(master: int) -> None:
+    """End this process when the one that started it is gone."""
+    while os.getppid() == master:
+        time.sleep(0.5)
+    os._exit(1)
