@@ -1,39 +1,28 @@
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 import torch
+from tests.data.real import needs, place
 from torch import Tensor
 
 from calibayes import metrics
 from calibayes.networks import load_weights, resnet20
 
-_WEIGHTS = "resnet20/resnet20-cifar10.safetensors"
-_IMAGES = "cifar-10-batches-bin/test_batch.bin"
-
-
-def found(name: str) -> Path:
-    folder = os.environ.get("CALIBAYES_DATA")
-    if not folder:
-        pytest.skip(f"CALIBAYES_DATA is not set; this needs {name} in that folder")
-    if not (Path(folder) / name).is_file():
-        pytest.skip(f"CALIBAYES_DATA={folder} has no {name}")
-    return Path(folder) / name
-
 
 def labelled_images() -> tuple[Tensor, Tensor]:
     """CIFAR-10's test images, normalised as for ImageNet, and their labels."""
-    rows = torch.frombuffer(bytearray(found(_IMAGES).read_bytes()), dtype=torch.uint8).view(10_000, 1 + 3 * 32 * 32)
+    rows = torch.frombuffer(bytearray((place("cifar10") / "test_batch.bin").read_bytes()), dtype=torch.uint8).view(
+        10_000, 1 + 3 * 32 * 32
+    )
     mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     pixels = rows[:, 1:].view(-1, 3, 32, 32) / 255
     return (pixels - mean.view(3, 1, 1)) / std.view(3, 1, 1), rows[:, 0].long()
 
 
+@needs("cifar10", "resnet20")
 def test_resnet20_scores_as_published() -> None:
     net = resnet20()
-    load_weights(net, found(_WEIGHTS))
+    load_weights(net, place("resnet20"))
     images, labels = labelled_images()
     net.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     with torch.inference_mode():

@@ -32,8 +32,8 @@ class Augmented:
 
     Example:
         >>> x, y = torch.randint(256, (64, 3, 32, 32), dtype=torch.uint8), torch.arange(64) % 10
-        >>> net = calibayes.networks.Normalize(*calibayes.networks.CIFAR10)
-        >>> net = torch.nn.Sequential(net, torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
+        >>> from calibayes.networks import CIFAR10, Normalize
+        >>> net = torch.nn.Sequential(Normalize(*CIFAR10), torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
         >>> history = calibayes.fit(calibayes.Point(net), Augmented((x, y)), calibayes.Objective(), epochs=1)
     """
 
