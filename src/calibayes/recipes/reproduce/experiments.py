@@ -82,12 +82,12 @@ _SIZES: dict[str, dict[str, Any]] = {
         "predictive_samples": 3,
         "epoch_samples": 2,
     },
-    "cpu": {"length": 200, "channels": 64, "hidden": 128, "epochs": 20},
+    "cpu": {"length": 200, "channels": 64, "hidden": 128, "epochs": 16},
     "paper": {"length": 1000, "channels": 128, "hidden": 128, "epochs": 20, "predictive_samples": 50},
 }
 _LAMS = {"tiny": (10.0,), "cpu": (3.0, 10.0, 30.0, 100.0), "paper": (1.0, 3.0, 10.0, 30.0, 100.0)}
 _SEEDS = {"tiny": 2, "cpu": 5, "paper": 10}
-_BAYESIAN = {"tiny": {"epochs": 2}, "cpu": {"epochs": 40, "evaluate_every": 4}, "paper": {"epochs": 40, "evaluate_every": 2}}
+_BAYESIAN = {"tiny": {"epochs": 2}, "cpu": {"epochs": 32, "evaluate_every": 4}, "paper": {"epochs": 40, "evaluate_every": 2}}
 _BETA = 0.1
 
 
