@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["reproduce"]
 
@@ -14,7 +17,8 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3).",
+            help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3); "
+            "cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from; claims, the table of what holds.",
             show_default=False,
         ),
     ],
@@ -40,6 +44,15 @@ def reproduce(
     """
     from rich.console import Console
 
+    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    if name == "claims":
+        from calibayes.recipes.reproduce.show_claims import show_claims
+
+        show_claims(out, preset, console=console)
+        return
+    if name == "cifar10-pretrain":
+        _pretrain(preset, console)
+        return
     from calibayes.recipes.reproduce.experiments import experiment
     from calibayes.recipes.reproduce.show import only as only_those
     from calibayes.recipes.reproduce.show import show
@@ -51,8 +64,8 @@ def reproduce(
     whole = show(
         chosen,
         out,
-        console=Console(highlight=False),
-        aside=Console(stderr=True, highlight=False),
+        console=console,
+        aside=aside,
         run=not figures_only,
         workers=workers,
         backend=backend,
@@ -60,3 +73,12 @@ def reproduce(
     )
     if not whole and not figures_only:
         raise typer.Exit(1)
+
+
+def _pretrain(preset: str, console: Console) -> None:
+    from calibayes.recipes.reproduce.experiments import check_preset
+    from calibayes.recipes.reproduce.pretrain import PRETRAININGS, pretrain
+
+    record = pretrain(PRETRAININGS[check_preset(preset)])
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in record["test"].items())
+    console.print(f"{record['file']}: {scores} on test images, {record['training_seconds'] / 60:.0f} minutes of training.")

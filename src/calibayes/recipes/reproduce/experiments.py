@@ -13,7 +13,7 @@ from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining, newsgroup
 from calibayes.recipes.reproduce.training import Training
 from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
 
-__all__ = ["EXPERIMENTS", "PRESETS", "Experiment", "Part", "experiment"]
+__all__ = ["EXPERIMENTS", "PRESETS", "Experiment", "Part", "check_preset", "experiment"]
 
 PRESETS = ("tiny", "cpu", "paper")
 
@@ -60,11 +60,18 @@ class Experiment:
         return list(found.values())
 
 
+def check_preset(preset: str) -> str:
+    """``preset`` itself, or an error that names the ones that there are."""
+    if preset not in PRESETS:
+        raise InvalidArgumentError(f"Expected the preset to be one of {', '.join(PRESETS)}, but got {preset!r}.")
+    return preset
+
+
 def experiment(name: str, preset: str = "cpu") -> Experiment:
     """An experiment by its name."""
-    for what, value, known in (("experiment", name, tuple(EXPERIMENTS)), ("preset", preset, PRESETS)):
-        if value not in known:
-            raise InvalidArgumentError(f"Expected the {what} to be one of {', '.join(known)}, but got {value!r}.")
+    if name not in EXPERIMENTS:
+        raise InvalidArgumentError(f"Expected the experiment to be one of {', '.join(EXPERIMENTS)}, but got {name!r}.")
+    check_preset(preset)
     title, made = EXPERIMENTS[name]
     trial = cifar10_trial if name.startswith("cifar10") else newsgroups_trial
     return Experiment(name, title, preset, trial, tuple(made(preset)))
