@@ -121,12 +121,13 @@ def _closely(probs: Tensor, labels: Tensor) -> dict[str, Any]:
     }
 
 
-def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float]]:
-    """A reliability diagram as numbers."""
+def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float | None]]:
+    """A reliability diagram as numbers; None in empty bins."""
     found = reliability_bins(probs, labels)
+    means = {name: getattr(found, name).tolist() for name in ("confidence", "accuracy")}
     return {
-        "count": [int(each) for each in found.count],
-        **{name: [rounded(float(each)) for each in getattr(found, name)] for name in ("confidence", "accuracy")},
+        "count": found.count.tolist(),
+        **{name: [None if math.isnan(each) else rounded(each) for each in column] for name, column in means.items()},
     }
 
 
