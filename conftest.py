@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import hypothesis
@@ -11,6 +12,8 @@ import torch
 import calibayes
 
 torch.set_num_threads(1)
+# A shell that starts the tests in the background has Ctrl-C ignored, by them and by all processes that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 

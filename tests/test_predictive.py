@@ -105,6 +105,16 @@ def test_a_point_runs_once_whatever_is_asked() -> None:
     assert found.samples.shape == (1, 5, 3)
 
 
+def test_small_probabilities_are_kept_in_float64() -> None:
+    net = nn.Linear(1, 2, bias=False)
+    nn.init.constant_(net.weight[:1], 200.0)
+    nn.init.zeros_(net.weight[1:])
+    for dtype, lowest in ((None, 0.0), (torch.float64, np.exp(-200.0))):
+        probs = cb.predict(cb.Point(net), torch.ones(1, 1), dtype=dtype).probs
+        assert probs.dtype == (dtype or torch.float32)
+        assert float(probs[0, 1]) == pytest.approx(lowest, rel=1e-9)
+
+
 def test_samples_are_not_kept_unasked() -> None:
     assert cb.predict(wide(), torch.randn(5, 4), samples=3).samples is None
 

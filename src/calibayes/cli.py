@@ -15,8 +15,8 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
+from calibayes.commands import data, reproduce, sweep
 from calibayes.errors import CalibayesError, InvalidArgumentError
-from calibayes.sweeps.command import sweep
 
 __all__ = ["app"]
 
@@ -58,6 +58,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(data.app, name="data")
+app.command()(reproduce.reproduce)
+app.command()(sweep.sweep)
 
 
 def _version(asked: bool) -> None:
@@ -232,9 +235,6 @@ def demo(
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     show(settings, out, console=console, aside=aside, command=_typed())
-
-
-app.command()(sweep)
 
 
 def _typed() -> str:

@@ -9,6 +9,7 @@ __all__ = [
     "CheckpointError",
     "DataError",
     "DataOverlapError",
+    "DownloadError",
     "EmptySelectionError",
     "InvalidArgumentError",
     "InvalidProbabilitiesError",
@@ -63,6 +64,10 @@ class DataOverlapError(DataError):
 
 class MissingDataError(DataError):
     """A data set is not on this machine; the message says how to get it."""
+
+
+class DownloadError(CalibayesError, OSError):
+    """A data set cannot be downloaded or unpacked; the message says why, and how to put it in place by hand."""
 
 
 class PredictionFileError(DataError):

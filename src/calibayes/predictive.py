@@ -67,6 +67,7 @@ def predict(
     batch_size: int = 512,
     seed: int = 0,
     keep_samples: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> Predictive:
     r"""Average the network's probabilities over samples of the weights.
 
@@ -80,6 +81,8 @@ def predict(
         batch_size: how many examples go through the network at once.
         seed: of the samples.
         keep_samples: also return every sample's probabilities.
+        dtype: of the probabilities; that of the logits by default. In ``torch.float64`` those below 1e-45, which are zero in
+            float32 and make an NLL infinite, keep their value.
 
     Example:
         >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3), init_std=0.5)
@@ -92,7 +95,7 @@ def predict(
             f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
         )
     positive_integer("batch_size", batch_size)
-    return _run(posterior, _blocks(x, batch_size), samples, seed, keep_samples)
+    return _run(posterior, _blocks(x, batch_size), samples, seed, keep_samples, dtype)
 
 
 def predict_source(posterior: Posterior, source: Source, *, samples: Samples, seed: int) -> tuple[Predictive, Tensor]:
@@ -104,12 +107,19 @@ def predict_source(posterior: Posterior, source: Source, *, samples: Samples, se
             targets.append(labels)
             yield [inputs]
 
-    predictive = _run(posterior, blocks(), samples, seed, keep_samples=False)
+    predictive = _run(posterior, blocks(), samples, seed)
     return predictive, torch.cat(targets).to(predictive.probs.device)
 
 
 @torch.no_grad()
-def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples, seed: int, keep_samples: bool) -> Predictive:
+def _run(
+    posterior: Posterior,
+    blocks: Iterator[Sequence[Any]],
+    samples: Samples,
+    seed: int,
+    keep_samples: bool = False,
+    dtype: torch.dtype | None = None,
+) -> Predictive:
     if samples != "mean":
         positive_integer("samples", samples)
     count = 1 if samples == "mean" or posterior.num_bayesian == 0 else samples
@@ -117,7 +127,7 @@ def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples
     with posterior.evaluating():
         for block in blocks:
             if len(block):
-                results.append(_run_block(posterior, block, count, samples == "mean", seed, keep_samples))
+                results.append(_run_block(posterior, block, count, samples == "mean", seed, keep_samples, dtype))
     if not results:
         raise DataError("There is nothing to predict: `x` has no examples.")
     probs, aleatoric, kept = zip(*results, strict=True)
@@ -125,7 +135,13 @@ def _run(posterior: Posterior, blocks: Iterator[Sequence[Any]], samples: Samples
 
 
 def _run_block(
-    posterior: Posterior, block: Sequence[Any], count: int, at_mean: bool, seed: int, keep_samples: bool
+    posterior: Posterior,
+    block: Sequence[Any],
+    count: int,
+    at_mean: bool,
+    seed: int,
+    keep_samples: bool,
+    dtype: torch.dtype | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """All samples over a block of batches: weights are drawn, and put in place, once for the block."""
     scales, device = posterior.scales(), posterior.device
@@ -136,7 +152,8 @@ def _run_block(
         generator = generator_for(device, seed, "predict", s)
         vectors = posterior.mean_vectors() if at_mean else posterior.draw(generator, scales)
         outputs = posterior.calls(vectors, (moved(inputs, device) for inputs in block))
-        probs = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)]).softmax(-1)
+        logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
+        probs = logits.softmax(-1, dtype=dtype)
         entropy = torch.special.entr(probs).sum(-1)
         if keep_samples:
             kept.append(probs.clone())

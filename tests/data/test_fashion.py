@@ -130,7 +130,7 @@ def header(*shape: int, kind: int = 8) -> bytes:
 
 def test_idx_is_read_in_row_order(tmp_path: Path) -> None:
     path = tmp_path / "images.gz"
-    path.write_bytes(gzip.compress(header(2, 2, 3) + bytes(range(12))))
+    path.write_bytes(gzip.compress(header(2, 2, 3) + bytes(range(12)), mtime=0))
     assert torch.equal(read_idx(path, dimensions=3), torch.arange(12, dtype=torch.uint8).reshape(2, 2, 3))
 
 
@@ -138,13 +138,13 @@ def test_idx_is_read_in_row_order(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"plain text", "not a whole gzip file"),
-        (gzip.compress(header(3) + b"abc")[:-9], "not a whole gzip file"),
-        (gzip.compress(header(3, kind=9) + b"abc"), "start with the bytes 00 00 08 01 .* but got 00 00 09 01"),
-        (gzip.compress(header(3, 1) + b"abc"), "but got 00 00 08 02"),
-        (gzip.compress(b""), "but got nothing"),
-        (gzip.compress(header(3)[:6]), "ends inside its header, after 6 of 8 bytes"),
-        (gzip.compress(header(3) + b"ab"), r"hold 3 bytes for its shape \[3\], but got 2"),
-        (gzip.compress(header(3) + b"abcd"), "but got 4"),
+        (gzip.compress(header(3) + b"abc", mtime=0)[:-9], "not a whole gzip file"),
+        (gzip.compress(header(3, kind=9) + b"abc", mtime=0), "start with the bytes 00 00 08 01 .* but got 00 00 09 01"),
+        (gzip.compress(header(3, 1) + b"abc", mtime=0), "but got 00 00 08 02"),
+        (gzip.compress(b"", mtime=0), "but got nothing"),
+        (gzip.compress(header(3)[:6], mtime=0), "ends inside its header, after 6 of 8 bytes"),
+        (gzip.compress(header(3) + b"ab", mtime=0), r"hold 3 bytes for its shape \[3\], but got 2"),
+        (gzip.compress(header(3) + b"abcd", mtime=0), "but got 4"),
     ],
     ids=["no gzip", "torn gzip", "type", "dimensions", "empty", "torn header", "too short", "too long"],
 )
@@ -172,8 +172,8 @@ def test_a_missing_file_has_a_named_error(tmp_path: Path) -> None:
 def test_files_that_do_not_fit_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, images: bytes, labels: bytes, message: str
 ) -> None:
-    (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
-    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+    (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, mtime=0))
+    (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, mtime=0))
     monkeypatch.setattr(fashion, "_FOLDER", tmp_path)
     with pytest.raises(DataError, match=message):
         fashion_mnist()

@@ -126,6 +126,20 @@ def test_the_epochs_record_the_means_over_examples() -> None:
     assert list(history.to_frame().index) == [1, 2, 3]
 
 
+def test_whoever_asks_is_called_after_every_epoch_and_what_they_find_is_kept() -> None:
+    seen = []
+
+    def look(posterior: Any, epoch: int) -> dict[str, float] | None:
+        seen.append((epoch, posterior.mu.detach().clone()))
+        return {"width": float(posterior.rho.detach().exp().mean())} if epoch == 2 else None
+
+    plain, history = trained(data(), on_epoch=look)
+    assert [epoch for epoch, _ in seen] == [1, 2, 3]
+    assert not torch.equal(seen[0][1], seen[1][1])
+    assert ["width" in row for row in history.epochs] == [False, True, False]
+    assert torch.equal(plain, trained(data())[0])  # looking changes nothing
+
+
 def test_the_history_is_drawn() -> None:
     from matplotlib.figure import Figure
 

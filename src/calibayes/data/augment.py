@@ -32,8 +32,8 @@ class Augmented:
 
     Example:
         >>> x, y = torch.randint(256, (64, 3, 32, 32), dtype=torch.uint8), torch.arange(64) % 10
-        >>> net = calibayes.networks.Normalize(*calibayes.networks.CIFAR10)
-        >>> net = torch.nn.Sequential(net, torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
+        >>> from calibayes.networks import CIFAR10, Normalize
+        >>> net = torch.nn.Sequential(Normalize(*CIFAR10), torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
         >>> history = calibayes.fit(calibayes.Point(net), Augmented((x, y)), calibayes.Objective(), epochs=1)
     """
 
@@ -92,11 +92,8 @@ def crop_and_flip(images: Tensor, moves: Tensor, padding: int) -> Tensor:
         tensor([[[[1, 0],
                   [3, 0]]]])
     """
-    count, _, height, width = images.shape
+    _, _, height, width = images.shape
     moves = moves.to(images.device)
-    columns = torch.arange(width, device=images.device).expand(count, width)
-    columns = torch.where(moves[:, 2:] == 1, columns.flip(-1), columns) + moves[:, 1:2]
-    lines = torch.arange(height, device=images.device) + moves[:, :1]
-    padded = F.pad(images, (padding, padding, padding, padding)).permute(0, 2, 3, 1)
-    each = torch.arange(count, device=images.device)[:, None, None]
-    return padded[each, lines[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+    windows = F.pad(images, (padding, padding, padding, padding)).unfold(2, height, 1).unfold(3, width, 1)
+    cut = windows[torch.arange(len(images), device=images.device), :, moves[:, 0], moves[:, 1]]
+    return torch.where(moves[:, 2, None, None, None] == 1, cut.flip(-1), cut)

@@ -40,8 +40,10 @@ def frequent_words(texts: Iterable[Sequence[str]], count: int) -> tuple[str, ...
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text)
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return tuple(word for word, _ in ordered[: positive_integer("count", count)])
+    largest = sorted(counts.values(), reverse=True)[: positive_integer("count", count)]
+    # Most words are rare: they need not be sorted.
+    ordered = sorted((-number, word) for word, number in counts.items() if number >= largest[-1])
+    return tuple(word for _, word in ordered[:count])
 
 
 def sequences(
@@ -68,7 +70,7 @@ def sequences(
     places = {word: index for index, word in enumerate(vocabulary, start=1)}
     found = np.zeros((len(texts), length), dtype=np.int64)
     for row, text in zip(found, texts, strict=True):
-        known = [places[word] for word in text if word in places]
+        known = list(filter(None, map(places.get, text)))
         kept = known[-length:] if keep == "end" else known[:length]
         if kept:
             row[-len(kept) :] = kept

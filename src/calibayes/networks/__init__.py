@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from calibayes.networks.mlp import MLP
 from calibayes.networks.normalize import CIFAR10, IMAGENET, Normalize
+from calibayes.networks.resnet import ResNet, resnet18
 from calibayes.networks.resnet_cifar import ResNetCIFAR, resnet20
 from calibayes.networks.small_cnn import SmallCNN
 from calibayes.networks.text_cnn import TextCNN
+from calibayes.networks.weights import load_weights
 
-__all__ = ["CIFAR10", "IMAGENET", "MLP", "Normalize", "ResNetCIFAR", "SmallCNN", "TextCNN", "resnet20"]
+__all__ = [
+    "CIFAR10",
+    "IMAGENET",
+    "MLP",
+    "Normalize",
+    "ResNet",
+    "ResNetCIFAR",
+    "SmallCNN",
+    "TextCNN",
+    "load_weights",
+    "resnet18",
+    "resnet20",
+]

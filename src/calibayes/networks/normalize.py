@@ -45,6 +45,7 @@ class Normalize(nn.Module):
                 "Expected `mean` and `std` to have a number for each channel, and those of `std` to be positive and finite, "
                 f"but got {tuple(mean)} and {tuple(std)}."
             )
+        self._told = f"mean={tuple(mean)}, std={tuple(std)}"
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
 
@@ -61,8 +62,4 @@ class Normalize(nn.Module):
 
     def extra_repr(self) -> str:
         """What `print` shows."""
-        return f"mean={_told(self.mean)}, std={_told(self.std)}"
-
-
-def _told(values: Tensor) -> str:
-    return "(" + ", ".join(f"{value:.4g}" for value in values.flatten().tolist()) + ")"
+        return self._told

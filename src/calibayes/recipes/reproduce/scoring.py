@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from calibayes.data import Splits
 from calibayes.metrics import accuracy, brier, ece, evaluate, nll, reliability_bins, smooth_ece
 from calibayes.posterior.base import Posterior
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
-from calibayes.predictive import predict
+from calibayes.predictive import Predictive, predict
 
 __all__ = ["Watch", "rounded", "scored"]
 
@@ -50,15 +51,16 @@ class Watch:
 
     def final(self, posterior: Posterior, samples: int) -> dict[str, Any]:
         """All that is said of the trained network."""
-        every = [predict_all(posterior, self._data(part)[0], samples, self.seed) for part in ("validation", "test")]
+        every = []
+        for part in ("validation", "test"):
+            kept = _predicted(posterior, self._data(part)[0], samples, self.seed, keep_samples=True).samples
+            assert kept is not None
+            every.append(kept)
         validation, test = (each.mean(0) for each in every)
         found = self._scored(validation, test)
         labels = self.splits.test[1].to(test.device)
         scaled = _scaling(validation, self._data("validation")[1]).transform(test)
-        found["interval"] = {
-            name: [rounded(end) for end in evaluate(probs, labels, replicates=500).intervals["ece"]]
-            for name, probs in (("test", test), ("scaled", scaled))
-        }
+        found["closely"] = {"test": _closely(test, labels), "scaled": _closely(scaled, labels)}
         found["reliability"] = {"test": _bins(test, labels), "scaled": _bins(scaled, labels)}
         if posterior.num_bayesian:
             found["by_samples"] = {
@@ -66,29 +68,25 @@ class Watch:
                 for count in _SAMPLES
                 if count < samples
             }
-            mean = [
-                predict(posterior, self._data(part)[0], samples="mean", batch_size=_BATCH).probs
-                for part in ("validation", "test")
-            ]
-            found["mean_weights"] = self._scored(*mean)
+            found["mean_weights"] = self._scored(*(self._probs(posterior, part, "mean") for part in ("validation", "test")))
         return found
 
     def _data(self, part: str) -> tuple[Tensor, Tensor]:
         x, y = getattr(self.splits, part)
         return x, y
 
-    def _probs(self, posterior: Posterior, part: str, samples: int) -> Tensor:
-        return predict(posterior, self._data(part)[0], samples=samples, batch_size=_BATCH, seed=self.seed).probs
+    def _probs(self, posterior: Posterior, part: str, samples: int | Literal["mean"]) -> Tensor:
+        return _predicted(posterior, self._data(part)[0], samples, self.seed).probs
 
     def _scored(self, validation: Tensor, test: Tensor) -> dict[str, Any]:
         return scored(validation, self.splits.validation[1], test, self.splits.test[1])
 
 
-def predict_all(posterior: Posterior, x: Tensor, samples: int, seed: int) -> Tensor:
-    """Every sample's probabilities ``[S, n, K]``."""
-    found = predict(posterior, x, samples=samples, batch_size=_BATCH, seed=seed, keep_samples=True).samples
-    assert found is not None
-    return found
+def _predicted(
+    posterior: Posterior, x: Tensor, samples: int | Literal["mean"], seed: int, keep_samples: bool = False
+) -> Predictive:
+    """In float64: a network that is trained for long gives some classes less than float32 can hold."""
+    return predict(posterior, x, samples=samples, batch_size=_BATCH, seed=seed, keep_samples=keep_samples, dtype=torch.float64)
 
 
 def scored(validation: Tensor, validation_labels: Tensor, test: Tensor, test_labels: Tensor) -> dict[str, Any]:
@@ -114,12 +112,22 @@ def _scores(probs: Tensor, labels: Tensor) -> dict[str, float]:
     return {name: rounded(metric(probs, labels, check=False)) for name, metric in _METRICS.items()}
 
 
-def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float]]:
-    """A reliability diagram as numbers."""
-    found = reliability_bins(probs, labels)
+def _closely(probs: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Every metric, and the intervals of those that a diagram shows."""
+    scores = evaluate(probs, labels, replicates=500)
     return {
-        "count": [int(each) for each in found.count],
-        **{name: [rounded(float(each)) for each in getattr(found, name)] for name in ("confidence", "accuracy")},
+        "values": {name: rounded(value) for name, value in scores.values.items()},
+        "intervals": {name: [rounded(end) for end in scores.intervals[name]] for name in ("accuracy", "ece", "nll", "brier")},
+    }
+
+
+def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float | None]]:
+    """A reliability diagram as numbers; None in empty bins."""
+    found = reliability_bins(probs, labels)
+    means = {name: getattr(found, name).tolist() for name in ("confidence", "accuracy")}
+    return {
+        "count": found.count.tolist(),
+        **{name: [None if math.isnan(each) else rounded(each) for each in column] for name, column in means.items()},
     }
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from calibayes.cli import app
 from calibayes.sweeps import read
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 HOLD = """
 from pathlib import Path
 from tests.sweeps.acts import held

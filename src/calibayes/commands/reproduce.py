@@ -1,0 +1,84 @@
+"""`calibayes reproduce`: the paper's experiments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3); "
+            "cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from; claims, the table of what holds.",
+            show_default=False,
+        ),
+    ],
+    preset: Annotated[str, typer.Option(help="The size: paper (for a GPU), cpu (for two cores) or tiny (for a look).")] = "cpu",
+    out: Annotated[Path, typer.Option(help="The folder for results; started again with it, it goes on where it was.")] = Path(
+        "calibayes-reproduction"
+    ),
+    only: Annotated[
+        list[str] | None, typer.Option(help="Train only what has this setting, like scheme=ca-bnn or seed=3; may be repeated.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one per core")] = None,
+    backend: Annotated[str, typer.Option(help="local, ray or dask.")] = "local",
+    address: Annotated[str | None, typer.Option(help="The address of the cluster.")] = None,
+    figures_only: Annotated[bool, typer.Option("--figures-only", help="Train nothing: draw what is there.")] = False,
+) -> None:
+    """Repeat an experiment of the paper, and draw its figure.
+
+    The data must be here: calibayes data get newsgroups glove cifar10 resnet20
+
+        calibayes reproduce newsgroups-epochs
+
+    trains what Fig. 1 shows, in a size that two cores finish, and writes figures, a table and every training's record.
+    """
+    from rich.console import Console
+
+    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    if name == "claims":
+        from calibayes.recipes.reproduce.show_claims import show_claims
+
+        show_claims(out, preset, console=console)
+        return
+    if name == "cifar10-pretrain":
+        _pretrain(preset, console)
+        return
+    from calibayes.recipes.reproduce.experiments import experiment
+    from calibayes.recipes.reproduce.show import only as only_those
+    from calibayes.recipes.reproduce.show import show
+    from calibayes.sweeps.arguments import choices
+
+    chosen = experiment(name, preset)
+    if only:
+        chosen = only_those(chosen, choices(only))
+    whole = show(
+        chosen,
+        out,
+        console=console,
+        aside=aside,
+        run=not figures_only,
+        workers=workers,
+        backend=backend,
+        address=address,
+    )
+    if not whole and not figures_only:
+        raise typer.Exit(1)
+
+
+def _pretrain(preset: str, console: Console) -> None:
+    from calibayes.recipes.reproduce.experiments import check_preset
+    from calibayes.recipes.reproduce.pretrain import PRETRAININGS, pretrain
+
+    record = pretrain(PRETRAININGS[check_preset(preset)])
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in record["test"].items())
+    console.print(f"{record['file']}: {scores} on test images, {record['training_seconds'] / 60:.0f} minutes of training.")

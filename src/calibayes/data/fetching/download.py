@@ -1,0 +1,224 @@
+"""A file from the web, known by its checksum: resumed where it was cut off, and there as a whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import json
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibayes.data.fetching.watching import Silence, Watcher
+from calibayes.errors import DownloadError
+
+__all__ = ["Remote", "download", "sha256_of"]
+
+_CHUNK = 1 << 18
+_MOST = 1 << 30  # bytes of a file whose size is not known beforehand
+_GONE = (400, 401, 403, 404, 405, 406, 410, 451)
+_NO_HOST_OR_TRUST = (socket.gaierror, ssl.SSLCertVerificationError)
+_AWAY = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file on the web.
+
+    Attributes:
+        urls: where it lies; they are tried in turn.
+        sha256: its checksum.
+        size: its number of bytes, where that is known.
+    """
+
+    urls: tuple[str, ...]
+    sha256: str
+    size: int | None = None
+
+
+class _PassingError(Exception):
+    """A fault that another try may not meet."""
+
+
+class _LastingError(Exception):
+    """A fault that would be met again at this address."""
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def download(
+    remote: Remote, target: Path, *, watch: Watcher | None = None, tries: int = 6, timeout: float = 30.0, wait: float = 1.0
+) -> None:
+    """Download a file to ``target``, by way of ``target.part``, which a later call goes on with.
+
+    Args:
+        remote: what to download.
+        target: the file, in a folder that exists.
+        watch: is told how far it is.
+        tries: how often each address is tried when connections break.
+        timeout: seconds without a byte after which a connection counts as broken.
+        wait: seconds before the second try; each further wait is twice as long.
+    """
+    shown: Watcher = Silence() if watch is None else watch
+    part = target.with_name(target.name + ".part")
+    reasons: list[str] = []
+    for url in remote.urls:
+        if reasons:
+            shown.note(f"{reasons[-1]}; trying {url}")
+        try:
+            _from(url, remote, part, shown, tries, timeout, wait)
+            part.replace(target)
+            _notes(part).unlink(missing_ok=True)
+        except _LastingError as fault:
+            reasons.append(f"{url}: {fault}")
+        except OSError as error:
+            raise DownloadError(
+                f"Cannot write {str(part)!r}: {error.strerror or error}. What has come so far is kept for the next call."
+            ) from error
+        else:
+            return
+    raise DownloadError(f"Cannot download {'; '.join(reasons)}.")
+
+
+def _from(url: str, remote: Remote, part: Path, watch: Watcher, tries: int, timeout: float, wait: float) -> None:
+    """Bring ``part`` to its full length from one address, and check it."""
+    for left in range(tries - 1, -1, -1):
+        before = _length(part)
+        try:
+            if before == 0 or before != remote.size:
+                _transfer(url, remote, part, watch, timeout)
+            found = sha256_of(part)
+            if found == remote.sha256:
+                return
+            _discard(part)
+            if before == 0:
+                raise _LastingError(f"the file has the SHA-256 {found}, but {remote.sha256} was expected; it was removed")
+            watch.note("What was there from before does not fit what came now: starting again.")
+            continue
+        except _PassingError as fault:
+            if not left:
+                raise _LastingError(f"{fault}, {tries} times") from fault
+            watch.note(f"{url}: {fault}; trying again")
+        time.sleep(wait)
+        wait = min(2 * wait, 60.0)
+    raise _LastingError(f"no whole file came in {tries} tries")
+
+
+def _transfer(url: str, remote: Remote, part: Path, watch: Watcher, timeout: float) -> None:
+    """Read what is still missing; what comes is written at once, so that nothing is lost when it ends early."""
+    there = _length(part)
+    with _opened(url, part, there, timeout) as response:
+        status, headers = response.status, response.headers
+        if status == http.client.PARTIAL_CONTENT:
+            start, total = _range(headers.get("Content-Range", ""))
+            if start != there:
+                _discard(part)
+                raise _PassingError(f"the server sent bytes from {start} on where those from {there} on were asked for")
+        else:
+            there = 0
+            length = headers.get("Content-Length", "")
+            total = int(length) if length.isdigit() else None
+        if remote.size is not None and total is not None and total != remote.size:
+            raise _LastingError(f"the file has {total:,} bytes, but {remote.size:,} were expected: is it another file?")
+        total = remote.size if total is None else total
+        _notes(part).write_text(json.dumps({"url": url, "validator": _validator(headers)}))
+        watch.begin(part.stem, total)
+        with part.open("ab" if there else "wb", buffering=0) as file:
+            while chunk := _read(response):
+                there += len(chunk)
+                if there > (_MOST if total is None else total):
+                    raise _LastingError(f"the server sends more than {_MOST if total is None else total:,} bytes")
+                file.write(chunk)
+                watch.reached(there)
+    if total is not None and there < total:
+        raise _PassingError(f"the connection ended after {there:,} of {total:,} bytes")
+
+
+def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
+    request = urllib.request.Request(url, headers={"User-Agent": "calibayes", "Accept-Encoding": "identity"})
+    if there:
+        request.add_header("Range", f"bytes={there}-")
+        validator = _remembered(part, url)
+        if validator:
+            request.add_header("If-Range", validator)
+    try:
+        return urllib.request.urlopen(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            _discard(part)
+            raise _PassingError("the file has become shorter than what is there of it") from error
+        fault = f"the server answers {error.code} {error.reason}"
+        raise (_LastingError if error.code in _GONE else _PassingError)(fault) from error
+    except urllib.error.URLError as error:
+        reason = error.reason
+        text = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
+        raise (_LastingError if _hopeless(reason) else _PassingError)(f"no connection ({text})") from error
+    except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
+        raise _PassingError(f"no answer ({_told(error)})") from error
+
+
+def _hopeless(reason: object) -> bool:
+    """Whether another try would fail too: no such host, nobody listens, no trust, or a proxy that says no."""
+    if isinstance(reason, TimeoutError):
+        return False
+    return not isinstance(reason, OSError) or isinstance(reason, _NO_HOST_OR_TRUST) or reason.errno in (None, *_AWAY)
+
+
+def _read(response: Any) -> bytes:
+    try:
+        chunk: bytes = response.read1(_CHUNK)
+    except (OSError, http.client.HTTPException) as error:
+        raise _PassingError(f"the connection broke ({_told(error)})") from error
+    return chunk
+
+
+def _told(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _range(text: str) -> tuple[int, int | None]:
+    """Start and total of ``bytes 100-199/200``."""
+    unit, _, rest = text.partition(" ")
+    span, _, total = rest.partition("/")
+    start = span.partition("-")[0]
+    if unit != "bytes" or not start.isdigit():
+        raise _LastingError(f"the server sends a part of the file without saying which (Content-Range {text!r})")
+    return int(start), int(total) if total.isdigit() else None
+
+
+def _validator(headers: Any) -> str:
+    """What says that a file is still the same one: a strong ETag, or the time of its last change."""
+    tag = str(headers.get("ETag", ""))
+    return tag if tag and not tag.startswith("W/") else str(headers.get("Last-Modified", ""))
+
+
+def _notes(part: Path) -> Path:
+    return part.with_name(part.name + ".json")
+
+
+def _discard(part: Path) -> None:
+    part.unlink(missing_ok=True)
+    _notes(part).unlink(missing_ok=True)
+
+
+def _remembered(part: Path, url: str) -> str:
+    try:
+        notes = json.loads(_notes(part).read_text())
+    except (OSError, ValueError):
+        return ""
+    return str(notes["validator"]) if isinstance(notes, dict) and notes.get("url") == url and "validator" in notes else ""
+
+
+def _length(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

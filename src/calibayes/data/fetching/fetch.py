@@ -1,0 +1,116 @@
+"""Data sets from the web to this machine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from calibayes.data.fetching.download import download, sha256_of
+from calibayes.data.fetching.lock import locked
+from calibayes.data.fetching.sets import DataSet, data_set
+from calibayes.data.fetching.states import State
+from calibayes.data.fetching.watching import Watcher, megabytes, watcher
+from calibayes.data.folder import data_folder
+from calibayes.errors import DownloadError
+
+__all__ = ["fetch", "obtain"]
+
+_USABLE = ("whole", "partial")
+
+
+def fetch(name: str, folder: str | Path | None = None, progress: bool | None = None) -> Path:
+    """Download a data set, unless it is there, and check it.
+
+    A download that was cut off goes on where it was. A file that you have put into the folder by hand under the name of
+    the official archive is used instead. ``calibayes data get`` does the same from a shell.
+
+    Args:
+        name: ``"newsgroups"``, ``"cifar10"``, ``"glove"`` or ``"resnet20"``.
+        folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
+        progress: show how far it is; by default where standard error is a terminal.
+
+    Returns:
+        Where it is.
+    """
+    wanted = data_set(name)
+    with watcher(progress) as watch:
+        obtain(wanted, data_folder(folder), watch)
+    return data_folder(folder) / wanted.place
+
+
+def obtain(wanted: DataSet, folder: Path, watch: Watcher) -> State:
+    """What `fetch` does, for any `DataSet`; returns the state that it is then in."""
+    place = folder / wanted.place
+    state = wanted.state(place)
+    if state.status in _USABLE:
+        return state
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder / f".{wanted.name}.lock", lambda: watch.note(f"Another process gets {wanted.title}: waiting …")):
+            state = wanted.state(place)  # it may have come while we waited
+            if state.status not in _USABLE:
+                if state.status == "damaged":
+                    watch.note(f"{place}: {state.note}. It will be replaced.")
+                state = _get(wanted, folder, watch)
+    except DownloadError:
+        raise
+    except OSError as error:
+        raise DownloadError(f"Cannot write to {str(folder)!r}: {error.strerror or error}.") from error
+    return state
+
+
+def _get(wanted: DataSet, folder: Path, watch: Watcher) -> State:
+    archive = folder / wanted.archive
+    by_hand = archive.exists()
+    if not by_hand:
+        _check_room(wanted, folder)
+        try:
+            download(wanted.remote, archive, watch=watch)
+        except DownloadError as error:
+            raise DownloadError(
+                f"{error} If it can be had in another way, put it at {str(archive)!r} and call this again."
+            ) from error
+    elif sha256_of(archive) != wanted.remote.sha256:
+        raise DownloadError(
+            f"{str(archive)!r} is not the official file: its SHA-256 is not {wanted.remote.sha256}. "
+            "Remove it to have it downloaded."
+        )
+    watch.note(f"Unpacking {archive.name} …")
+    state = _unpack(wanted, archive, folder)
+    if not by_hand:
+        archive.unlink()
+    return state
+
+
+def _unpack(wanted: DataSet, archive: Path, folder: Path) -> State:
+    """Make the data set beside its place, look at it, and only then move it there."""
+    prefix = f".{wanted.name}-"
+    for left in folder.glob(f"{prefix}*"):  # by a process that was killed, for we have the lock
+        shutil.rmtree(left, ignore_errors=True)
+    scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+    try:
+        made = wanted.prepare(archive, scratch)
+        state = wanted.state(made)
+        if state.status != "whole":
+            raise DownloadError(f"What {str(archive)!r} holds is {state.status}: {state.note or 'nothing of use'}. Remove it.")
+        place = folder / wanted.place
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists():
+            place.rename(scratch / "replaced")
+        made.rename(place)
+        return state
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _check_room(wanted: DataSet, folder: Path) -> None:
+    part = folder / f"{wanted.archive}.part"
+    there = part.stat().st_size if part.exists() else 0
+    needed = max((wanted.remote.size or wanted.unpacked) - there, 0) + wanted.unpacked
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise DownloadError(
+            f"{wanted.title} needs {megabytes(needed)} in {str(folder)!r}, but only {megabytes(free)} are free. "
+            "Make room, or set CALIBAYES_DATA to another folder."
+        )

@@ -1,0 +1,138 @@
+"""Whether a data set is there, and whole."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from calibayes.data.fetching.download import sha256_of
+
+__all__ = ["State", "cifar10_state", "glove_state", "newsgroups_state", "resnet20_state"]
+
+
+class State(NamedTuple):
+    """What was found.
+
+    Attributes:
+        status: ``"whole"`` is what was published; ``"partial"`` is less than that, but can be used as it is.
+        note: what that is based on, or what is wrong.
+    """
+
+    status: Literal["whole", "partial", "damaged", "missing"]
+    note: str
+
+
+_MISSING = State("missing", "")
+
+# How many articles each group has for training and for testing.
+_GROUPS = {
+    "alt.atheism": (480, 319),
+    "comp.graphics": (584, 389),
+    "comp.os.ms-windows.misc": (591, 394),
+    "comp.sys.ibm.pc.hardware": (590, 392),
+    "comp.sys.mac.hardware": (578, 385),
+    "comp.windows.x": (593, 395),
+    "misc.forsale": (585, 390),
+    "rec.autos": (594, 396),
+    "rec.motorcycles": (598, 398),
+    "rec.sport.baseball": (597, 397),
+    "rec.sport.hockey": (600, 399),
+    "sci.crypt": (595, 396),
+    "sci.electronics": (591, 393),
+    "sci.med": (594, 396),
+    "sci.space": (593, 394),
+    "soc.religion.christian": (599, 398),
+    "talk.politics.guns": (546, 364),
+    "talk.politics.mideast": (564, 376),
+    "talk.politics.misc": (465, 310),
+    "talk.religion.misc": (377, 251),
+}
+
+_CIFAR10_SHA256 = {
+    "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+    "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+    "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+    "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+    "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+    "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+}
+
+_GLOVE_SHA256 = "95dde4dfd627ab26608d33e76d1195ec059734bd29089ea52cadb08d07c64544"
+_GLOVE_WORDS = 400_000
+
+# Of the names, shapes and values of all weights, in alphabetical order: see `_weights_digest`.
+_RESNET20_SHA256 = "8c335f485fbffbdf312ca735005b4a88d95d019993aa950f114341cfcb889e7b"
+
+
+def newsgroups_state(path: Path) -> State:
+    """The state of ``20news-bydate``: by the number of articles of each group in each part."""
+    if not path.is_dir():
+        return _MISSING
+    for place, part in enumerate(("train", "test")):
+        folder = path / f"20news-bydate-{part}"
+        if not folder.is_dir():
+            return State("damaged", f"there is no folder {folder.name!r}")
+        for group, counts in _GROUPS.items():
+            found = sum(1 for _ in (folder / group).iterdir()) if (folder / group).is_dir() else 0
+            if found != counts[place]:
+                return State("damaged", f"{folder.name}/{group} has {found} articles instead of {counts[place]}")
+        others = sorted(each.name for each in folder.iterdir() if each.name not in _GROUPS)
+        if others:
+            return State("damaged", f"{folder.name} has {others[0]!r}, which is not one of its groups")
+    return State("whole", "number of articles in every group")
+
+
+def cifar10_state(path: Path) -> State:
+    """The state of ``cifar-10-batches-bin``: by the SHA-256 of its files."""
+    if not path.is_dir():
+        return _MISSING
+    for name, expected in _CIFAR10_SHA256.items():
+        file = path / name
+        if not file.is_file():
+            return State("damaged", f"there is no file {name!r}")
+        if sha256_of(file) != expected:
+            return State("damaged", f"{name!r} does not have the SHA-256 of the official file")
+    return State("whole", "SHA-256 of every file")
+
+
+def glove_state(path: Path) -> State:
+    """The state of ``glove.6B.100d.txt``: by its SHA-256, or of an extract of it by the form of its lines."""
+    if not path.is_file():
+        return _MISSING
+    if sha256_of(path) == _GLOVE_SHA256:
+        return State("whole", "SHA-256")
+    words = 0
+    with path.open("rb") as lines:
+        for words, line in enumerate(lines, start=1):
+            if line.count(b" ") != 100 or not line.endswith(b"\n"):
+                return State("damaged", f"line {words} is not a word and 100 numbers")
+    if not 0 < words < _GLOVE_WORDS:
+        return State("damaged", f"it has {words:,} words, but not the SHA-256 of the official file")
+    return State("partial", f"{words:,} of {_GLOVE_WORDS:,} words")
+
+
+def resnet20_state(path: Path) -> State:
+    """The state of ``resnet20-cifar10.safetensors``: by the SHA-256 of its weights."""
+    if not path.is_file():
+        return _MISSING
+    from safetensors import SafetensorError
+
+    try:
+        found = _weights_digest(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        return State("damaged", f"it cannot be read ({error})")
+    if found != _RESNET20_SHA256:
+        return State("damaged", "its weights are not those of the published network")
+    return State("whole", "SHA-256 of the weights")
+
+
+def _weights_digest(path: Path) -> str:
+    """The SHA-256 of every weight's name and shape in a line, followed by its values as little-endian float32."""
+    from safetensors.numpy import load_file
+
+    digest = hashlib.sha256()
+    for name, values in sorted(load_file(path).items()):
+        digest.update(f"{name} {list(values.shape)}\n".encode())
+        digest.update(values.astype("<f4").tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,47 @@
+"""What the residual networks of He et al. share: convolutions, blocks and stages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+__all__ = ["ResidualBlock", "convolution", "stage"]
+
+
+class ResidualBlock(nn.Module, ABC):
+    """Two 3×3 convolutions, around which a shortcut leads: what that does where the shape changes, subclasses say.
+
+    Args:
+        inputs: the channels that come in.
+        outputs: the channels that go out.
+        stride: 1, or 2 to halve the resolution.
+    """
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = convolution(inputs, outputs, stride)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = convolution(outputs, outputs)
+        self.bn2 = nn.BatchNorm2d(outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The block's output, at half the resolution if its stride is 2."""
+        residual = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(residual + self.shortcut(x))
+
+    @abstractmethod
+    def shortcut(self, x: Tensor) -> Tensor:
+        """The input, in the shape of the output."""
+
+
+def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
+    """A 3×3 convolution that keeps the resolution (or divides it by ``stride``), without bias: a norm follows."""
+    return nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+
+
+def stage(block: Callable[[int, int, int], nn.Module], inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:
+    """``blocks`` residual blocks, of which the first changes channels and resolution."""
+    return nn.Sequential(block(inputs, outputs, stride), *(block(outputs, outputs, 1) for _ in range(blocks - 1)))

@@ -1,0 +1,124 @@
+"""Weights of a ResNet-18 for CIFAR-10 to fine-tune from: made here, since those of others cannot be taken for granted."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.lr_scheduler import OneCycleLR
+
+from calibayes.data.augment import Augmented
+from calibayes.data.folder import data_folder
+from calibayes.errors import InvalidArgumentError
+from calibayes.metrics import accuracy, ece, nll
+from calibayes.objective import Objective
+from calibayes.posterior import Point
+from calibayes.predictive import predict
+from calibayes.recipes.reproduce.cifar10 import made, parts
+from calibayes.sweeps.folder import machine, prepare, versions, write_whole
+from calibayes.training import fit
+
+__all__ = ["PRETRAININGS", "Pretraining", "pretrain"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretraining:
+    """How weights are made: SGD with Nesterov momentum, and a learning rate that rises and falls once.
+
+    Attributes:
+        network: ``"resnet18"`` or ``"resnet18-3x3"``.
+        epochs: passes over all training images.
+        batch_size: images a step.
+        learning_rate: the highest.
+        weight_decay: of the weights.
+        seed: of initial weights, order and augmentation.
+        train: training images that are used; all by default.
+    """
+
+    network: str = "resnet18"
+    epochs: int = 12
+    batch_size: int = 128
+    learning_rate: float = 0.1
+    weight_decay: float = 5e-4
+    seed: int = 0
+    train: int | None = None
+
+
+PRETRAININGS = {
+    "tiny": Pretraining(epochs=1, train=256),
+    "cpu": Pretraining(),
+    "paper": Pretraining(network="resnet18-3x3", epochs=50),
+}
+
+
+def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: bool | None = None) -> dict[str, Any]:
+    """Train a network on CIFAR-10, and keep its weights where `CIFAR10Training` looks for them; killed, it goes on.
+
+    Args:
+        settings: how.
+        folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
+        progress: as of `calibayes.fit`.
+
+    Returns:
+        What is known of the weights: their file, settings, scores on test images, time, versions and machine.
+    """
+    place = (data_folder() if folder is None else folder) / settings.network
+    path = place / f"{settings.network}-cifar10.safetensors"
+    if path.exists():
+        raise InvalidArgumentError(f"Expected no weights in {str(path)!r} yet, but they are there. Remove them to make others.")
+    prepare(place)
+    begin = time.monotonic()
+    splits = parts(settings.train)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(settings.seed)
+        net = made(settings.network, None)
+    posterior = Point(net)
+    steps = settings.epochs * -(-len(splits.train[1]) // settings.batch_size)
+    history = fit(
+        posterior,
+        Augmented(splits.train),
+        Objective(lam=0.0),
+        optimizer=lambda groups: torch.optim.SGD(
+            groups, lr=settings.learning_rate, momentum=0.9, nesterov=True, weight_decay=settings.weight_decay
+        ),
+        scheduler=lambda optimizer: OneCycleLR(optimizer, settings.learning_rate, total_steps=steps),
+        scheduler_interval="step",
+        epochs=settings.epochs,
+        batch_size=settings.batch_size,
+        validation=splits.validation,
+        seed=settings.seed,
+        checkpoint=place / "checkpoint",
+        progress=progress,
+    )
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt
+    x, y = splits.test
+    probs = predict(posterior, x, dtype=torch.float64).probs.cpu()
+    record = {
+        "file": path.name,
+        "settings": asdict(settings),
+        "test": {metric.__name__: metric(probs, y) for metric in (accuracy, ece, nll)},
+        "epochs": history.epochs,
+        "training_seconds": sum(history.seconds),
+        "seconds": time.monotonic() - begin,
+        "versions": versions(),
+        "machine": machine(threads=torch.get_num_threads()),
+    }
+    weights = {name.removeprefix("1."): value for name, value in posterior.network().state_dict().items() if name[0] == "1"}
+    _write_weights(path, weights)
+    write_whole(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
+    return record
+
+
+def _write_weights(path: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Write safetensors so that there is a whole file or none."""
+    from safetensors.torch import save_file
+
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".weights-") as place:
+        save_file({name: value.cpu().contiguous() for name, value in weights.items()}, Path(place) / path.name)
+        (Path(place) / path.name).replace(path)

@@ -1,0 +1,71 @@
+"""The table of the paper's claims, from the records of all experiments."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.recipes.reproduce.claims import Claim, claims
+from calibayes.recipes.reproduce.experiments import experiment
+from calibayes.recipes.reproduce.found import FoundPart, found_parts
+from calibayes.sweeps import read
+from calibayes.sweeps.folder import write_whole
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["show_claims"]
+
+_WIDTH = 120
+_ABOUT = (
+    "Differences are in points (hundredths), paired by seed, with 95 % intervals over seeds (Student's t); "
+    "they speak of other trainings on the same data."
+)
+
+
+def show_claims(folder: Path, preset: str, *, console: Console) -> list[Claim]:
+    """Print every claim with our numbers and the verdict, and write them down.
+
+    Args:
+        folder: that of the experiments.
+        preset: their size.
+        console: where to print.
+    """
+    texts = [*_parts("newsgroups-epochs", folder, preset), *_parts("newsgroups-lambda", folder, preset)]
+    found = claims(texts, _parts("cifar10-reliability", folder, preset))
+    if not found:
+        raise InvalidArgumentError(
+            f"Expected results of experiments in {str(folder)!r}, but there are none of preset {preset}."
+        )
+    text = io.StringIO()
+    _print(found, text)
+    printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    console.out(printed, end="", highlight=False)
+    write_whole(folder / "claims.txt", printed.encode())
+    numbers = {"preset": preset, "claims": [claim.to_dict() for claim in found]}
+    write_whole(folder / "claims.json", (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
+    return found
+
+
+def _parts(name: str, folder: Path, preset: str) -> list[FoundPart]:
+    asked = experiment(name, preset)
+    place = folder / asked.data
+    return found_parts(asked, read(place)) if place.is_dir() else []
+
+
+def _print(found: list[Claim], text: io.StringIO) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("The paper's claim", ratio=4, overflow="fold")
+    table.add_column("here", ratio=4, overflow="fold")
+    table.add_column("", no_wrap=True)
+    for claim in found:
+        table.add_row(Text(claim.text), Text("\n".join(map(str, claim.gaps))), claim.verdict)
+    Console(file=text, width=_WIDTH, color_system=None, highlight=False).print(table, _ABOUT)

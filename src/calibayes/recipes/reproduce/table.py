@@ -1,0 +1,64 @@
+"""The numbers of an experiment as a table for the terminal and for a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibayes.recipes.reproduce.found import Floats, FoundPart
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["scores_table", "summary"]
+
+# Title, where it is in a trained network's result, factor and digits.
+_COLUMNS = (
+    ("accuracy %", ("test", "accuracy"), 100, 1),
+    ("ECE %", ("test", "ece"), 100, 1),
+    ("NLL", ("test", "nll"), 1, 3),
+    ("Brier", ("test", "brier"), 1, 3),
+    ("T", ("temperature",), 1, 2),
+    ("ECE % + T", ("scaled", "ece"), 100, 1),
+    ("NLL + T", ("scaled", "nll"), 1, 3),
+)
+
+
+def scores_table(title: str, parts: Sequence[FoundPart]) -> Table:
+    """Mean and standard deviation over seeds, as the networks are and with a temperature, and the time of an epoch."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("", no_wrap=True)
+    for name in ("seeds", *(column[0] for column in _COLUMNS), "s / epoch"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for part in parts:
+        if not part.results:
+            continue
+        cells = [_spread(factor * part.final(*path), digits) for _, path, factor, digits in _COLUMNS]
+        table.add_row(Text(part.name), str(len(part.results)), *cells, f"{np.median(part.training_seconds()):.1f}")
+    return table
+
+
+def summary(parts: Sequence[FoundPart]) -> list[dict[str, Any]]:
+    """The same, and each seed's value, as numbers."""
+    return [
+        {
+            "name": part.name,
+            "seeds": [each.seed for each in part.settings],
+            "settings": {name: value for name, value in part.settings[0].to_dict().items() if name != "seed"},
+            "scores": {" ".join(path): [float(value) for value in part.final(*path)] for _, path, _, _ in _COLUMNS},
+            "seconds_per_epoch": [round(float(value), 3) for value in part.training_seconds()],
+        }
+        for part in parts
+        if part.results
+    ]
+
+
+def _spread(values: Floats, digits: int) -> str:
+    mean = f"{values.mean():.{digits}f}"
+    return f"{mean} ± {values.std(ddof=1):.{digits}f}" if len(values) > 1 else mean

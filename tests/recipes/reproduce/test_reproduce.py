@@ -1,0 +1,116 @@
+"""`calibayes reproduce` from end to end on the real data, in its tiny size."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.data.real import needs
+from typer.testing import CliRunner, Result
+
+from calibayes.cli import app
+
+TEXTS, IMAGES = needs("newsgroups", "glove"), needs("cifar10", "resnet20")
+
+
+def reproduce(*words: object) -> Result:
+    return CliRunner().invoke(app, ["reproduce", *map(str, words)])
+
+
+def start(name: str, folder: Path, *words: str) -> Result:
+    """One seed alone: every training reads 8,846 texts several times."""
+    return reproduce(name, "--preset", "tiny", "--out", folder, "--workers", 1, "--only", "seed=0", *words)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reproduction")
+
+
+@TEXTS
+@pytest.mark.parametrize(
+    ("name", "trainings", "files"),
+    [
+        ("newsgroups-epochs", 3, {"figure1.png", "figure1-beside.png"}),
+        ("newsgroups-lambda", 2, {"figure2.png", "figure2-beside.png", "equal-accuracy.png"}),  # two are known from Fig. 1
+    ],
+)
+def test_figures_of_20_newsgroups(name: str, trainings: int, files: set[str], folder: Path) -> None:
+    before = len(list((folder / "newsgroups").glob("*.json")))
+    done = start(name, folder)
+    assert done.exit_code == 0, done.output
+    assert len(list((folder / "newsgroups").glob("*.json"))) == before + trainings
+    assert {path.name for path in (folder / name).iterdir()} == {"table.txt", "summary.json", *files}
+    assert (folder / name / "table.txt").read_text() in done.stdout
+    summary = json.loads((folder / name / "summary.json").read_text())
+    line = next(line for line in done.stdout.splitlines() if line.startswith("  FNN "))
+    errors = next(part for part in summary["parts"] if part["name"] == "FNN")["scores"]["test ece"]
+    assert f" {100 * errors[0]:.1f} " in line
+
+
+@TEXTS
+def test_a_record_has_all_that_it_takes_to_repeat_it(folder: Path) -> None:
+    start("newsgroups-epochs", folder)
+    path = next((folder / "newsgroups").glob("ca-fnn-seed0-*.json"))
+    record = json.loads(path.read_text())
+    assert record["settings"]["seed"] == 0
+    assert {"torch", "calibayes", "python"} <= set(record["versions"])
+    assert record["result"]["examples"] == {"train": 400, "validation": 1314, "test": 7532}
+    assert [epoch["epoch"] for epoch in record["result"]["epochs"]] == [1, 2]
+    scores = record["settings"]["scores"]
+    path.unlink()
+    done = start("newsgroups-epochs", folder, "--only", "scheme=ca-fnn", "--only", f"scores={scores}")
+    assert done.exit_code == 0, done.output
+    again = json.loads(path.read_text())
+    assert again["result"]["final"] == record["result"]["final"]
+
+
+@TEXTS
+def test_figures_alone_are_drawn_without_training(folder: Path) -> None:
+    start("newsgroups-epochs", folder)
+    picture = folder / "newsgroups-epochs" / "figure1.png"
+    picture.unlink()
+    times = {path: path.stat().st_mtime_ns for path in (folder / "newsgroups").glob("*.json")}
+    done = start("newsgroups-epochs", folder, "--figures-only")
+    assert done.exit_code == 0
+    assert picture.exists()
+    assert {path: path.stat().st_mtime_ns for path in (folder / "newsgroups").glob("*.json")} == times
+
+
+@TEXTS
+def test_claims_come_from_the_records(folder: Path) -> None:
+    for name in ("newsgroups-epochs", "newsgroups-lambda"):
+        start(name, folder)
+    done = reproduce("claims", "--preset", "tiny", "--out", folder)
+    assert done.exit_code == 0, done.output
+    assert (folder / "claims.txt").read_text() == done.stdout
+    written = json.loads((folder / "claims.json").read_text())["claims"]
+    assert [claim["claim"][:5] for claim in written] == ["Fully", "… wit", "A BNN", "A lar", "A lar", "CA-BN", "(Aske"]
+    assert all(claim["verdict"] in done.stdout for claim in written)
+
+
+@IMAGES
+def test_reliability_diagrams_of_cifar10(tmp_path: Path) -> None:
+    done = start("cifar10-reliability", tmp_path)
+    assert done.exit_code == 0, done.output
+    names = {"table.txt", "summary.json", "figure3-resnet20.png", "figure3-resnet20-temperature.png"}
+    assert {path.name for path in (tmp_path / "cifar10-reliability").iterdir()} == names
+    (plain,) = (tmp_path / "cifar10").glob("fnn-*.json")
+    final = json.loads(plain.read_text())["result"]["final"]
+    assert final["test"]["accuracy"] > 0.85  # the published weights are where it starts
+    assert sum(final["reliability"]["test"]["count"]) == 200
+
+
+def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
+    for words, message in (
+        (("fig1",), "Expected the experiment to be one of newsgroups-epochs"),
+        (("newsgroups-epochs", "--preset", "gpu"), "Expected the preset to be one of tiny, cpu, paper, but got 'gpu'"),
+        (("newsgroups-epochs", "--only", "seed"), "seed"),
+        (("claims",), "Expected results of experiments"),
+        (("newsgroups-epochs", "--figures-only"), "Expected results of newsgroups-epochs"),
+    ):
+        done = reproduce(*words, "--out", tmp_path / "new")
+        assert done.exit_code == 2, done.output
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
