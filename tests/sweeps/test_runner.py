@@ -56,7 +56,7 @@ def swept(folder: Path, pool: Fragile, monkeypatch: pytest.MonkeyPatch, retries:
     monkeypatch.setattr(runner_module, "opened", opened)
     found: list[Record] = []
     with Runner(folder, retries=retries) as runner:
-        runner.run(JOBS, lambda job, path, record: found.append(record))
+        runner.run(JOBS, lambda job, kept: found.append(kept.record))
     return found
 
 
@@ -89,7 +89,7 @@ def test_workers_that_do_not_see_the_folder_send_their_results(tmp_path: Path, m
     monkeypatch.setattr(runner_module, "Post", elsewhere)
     found: list[Record] = []
     with Runner(tmp_path / "here", workers=1, threads=1) as runner:
-        runner.run(JOBS, lambda job, path, record: found.append(record))
+        runner.run(JOBS, lambda job, kept: found.append(kept.record))
     assert [record.result for record in found] == [{"y": n} for n in range(20)]
     assert len(list((tmp_path / "here").glob("*.json"))) == 20
     assert not (tmp_path / "elsewhere").exists()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from calibayes.errors import SweepError
 from calibayes.sweeps.backends import BrokenPoolError, opened
@@ -17,7 +18,7 @@ from calibayes.sweeps.claims import abandoned, claim, claim_path, held_by
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature
 from calibayes.sweeps.trials import Job, Outcome, Post, new_record, now
 
-__all__ = ["DIED", "Runner"]
+__all__ = ["DIED", "Kept", "Runner"]
 
 DIED = "WorkerDied"
 """The type of the failure of a trial whose process ended before its time."""
@@ -25,7 +26,16 @@ DIED = "WorkerDied"
 _DEATH = "A worker process ended before its time; what was under way is run again."
 
 Note = Callable[[str], None]
-Done = Callable[[Job, Path, Record], None]
+
+
+class Kept(NamedTuple):
+    """A result on disk."""
+
+    path: Path
+    record: Record
+
+
+Done = Callable[[Job, Kept], None]
 
 
 class Runner:
@@ -81,22 +91,31 @@ class Runner:
         finally:
             abandoned(self.store.folder)  # workers that were stopped were not to blame
 
-    @property
-    def workers(self) -> int:
-        """How many trials run at a time."""
-        return self._pool.workers
+    def take_stock(self, jobs: Sequence[Job], *, keep_failures: bool = False) -> tuple[dict[str, Kept], list[Job]]:
+        """The results that are there, by key, and the jobs that are to be run: those without one, and those that failed."""
+        there, found, missing = self._there(jobs), {}, []
+        for job in jobs:
+            kept = there.get(job.key)
+            if kept is None:
+                missing.append(job)
+            elif kept.record.error is not None and not keep_failures:
+                missing.append(replace(job, failed=signature(kept.path)))
+            else:
+                found[job.key] = kept
+        return found, missing
 
-    def known(self, jobs: Sequence[Job]) -> dict[str, tuple[Path, Record]]:
-        """The results that are there, by key; a damaged one is told of and counts as not there."""
+    def _there(self, jobs: Sequence[Job]) -> dict[str, Kept]:
+        """The files with results of these jobs, by key; a damaged one is told of and counts as not there."""
 
         def tell(path: Path, error: DamagedError) -> None:
             self._note(f"{error}. It is computed again.")
 
-        found = self.store.records(tell, {job.key for job in jobs})
-        return {record.key: (path, record) for path, record in found}
+        return {record.key: Kept(path, record) for path, record in self.store.records(tell, {job.key for job in jobs})}
 
     def run(self, jobs: Sequence[Job], done: Done) -> None:
         """Run the jobs, and tell ``done`` of each as its record is there."""
+        if not jobs:
+            return
         # What was under way when an earlier sweep was killed comes last: it may have been the cause.
         ordered = sorted(jobs, key=lambda job: job.key in self._left_behind)
         batches, waiting = deque([ordered]), list[Job]()
@@ -120,12 +139,14 @@ class Runner:
                             batches += self._after_death([job], done)
                         else:
                             self._finish(job, outcome, done)
+            except KeyboardInterrupt:
+                self._without_finished(left.values(), done)
+                raise
             except BrokenPoolError:
-                for job in [job for job in left.values() if self._finish_if_there(job, done)]:
-                    del left[job.key]
-                suspects = [job for job in left.values() if self._was_under_way(job)]
-                innocent = [job for job in left.values() if not self._was_under_way(job)]
-                failed_starts = 0 if suspects or len(left) < before else failed_starts + 1
+                unfinished = self._without_finished(left.values(), done)
+                suspects = [job for job in unfinished if self._was_under_way(job)]
+                innocent = [job for job in unfinished if not self._was_under_way(job)]
+                failed_starts = 0 if suspects or len(unfinished) < before else failed_starts + 1
                 if failed_starts > self._retries:
                     raise SweepError(
                         f"Worker processes end before they begin a trial, {failed_starts} times in a row. "
@@ -135,6 +156,10 @@ class Runner:
                 batches.extendleft([innocent] if innocent else [])
                 batches += self._after_death(suspects, done)
 
+    def _without_finished(self, jobs: Iterable[Job], done: Done) -> list[Job]:
+        """Those of the jobs that are not finished; of the others, we had not been told yet."""
+        return [job for job in jobs if not self._finish_if_there(job, done)]
+
     def _finish(self, job: Job, outcome: Outcome, done: Done) -> None:
         if outcome.record is not None:
             self.store.write(job.label, outcome.record)
@@ -142,10 +167,10 @@ class Runner:
             raise SweepError(f"The result {job.label}-{job.key} was in {str(self.store.folder)!r}, but is not there any more.")
 
     def _finish_if_there(self, job: Job, done: Done) -> bool:
-        found = self.known([job]).get(job.key)
-        if found is None or (found[1].error is not None and job.failed == signature(found[0])):
+        found = self._there([job]).get(job.key)
+        if found is None or (found.record.error is not None and job.failed == signature(found.path)):
             return False
-        done(job, *found)
+        done(job, found)
         return True
 
     def _was_under_way(self, job: Job) -> bool:

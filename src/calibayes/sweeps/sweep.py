@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import Function, function_and_name
 from calibayes.sweeps.mlflow_log import MlflowLog
 from calibayes.sweeps.progress import Progress
-from calibayes.sweeps.records import Record, signature
-from calibayes.sweeps.runner import Runner
+from calibayes.sweeps.records import Record
+from calibayes.sweeps.runner import Kept, Runner
 from calibayes.sweeps.trials import Job
 
 if TYPE_CHECKING:
@@ -98,8 +97,9 @@ def sweep(
     found: dict[str, Trial] = {}
     log: MlflowLog | None = None
 
-    def done(job: Job, path: Path, record: Record) -> None:
-        found[job.key] = done_trial(path, record, job.settings)
+    def done(job: Job, kept: Kept) -> None:
+        record = kept.record
+        found[job.key] = done_trial(kept.path, record, job.settings)
         if log is not None:
             log.log(found[job.key])
         shown.advance(costs[job.key], _note(job, names, record), keep=record.error is not None)
@@ -117,26 +117,18 @@ def sweep(
         ) as runner,
     ):
         log = None if mlflow is None else MlflowLog(mlflow, runner.store.folder, shown.note)
-        missing = []
-        there = runner.known(unique)
+        there, missing = runner.take_stock(unique, keep_failures=keep_failures)
         for job in unique:
-            path, record = there.get(job.key, (None, None))
-            if path is None or record is None:
-                missing.append(job)
-            elif record.error is not None and not keep_failures:
-                missing.append(replace(job, failed=signature(path)))
-            else:
-                found[job.key] = done_trial(path, record, job.settings)
+            if job.key in there:
+                found[job.key] = done_trial(there[job.key].path, there[job.key].record, job.settings)
                 shown.skip(costs[job.key], counted=True)
-        kept = len(found)
-        if kept:
-            shown.note(f"From before: {kept} of {len(unique)} trials.")
+        if there:
+            shown.note(f"From before: {len(there)} of {len(unique)} trials.")
         if log is not None:
             for known in found.values():
                 log.log(known)
-        if missing:
-            runner.run(missing, done)
-    return Sweep(tuple(found[job.key] for job in jobs), kept=kept)
+        runner.run(missing, done)
+    return Sweep(tuple(found[job.key] for job in jobs), kept=len(there))
 
 
 def _label(label: str | None, trial: str, settings: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -144,10 +144,10 @@ def test_only_chosen_networks_see_the_test_examples_and_the_caller_keeps_threads
     seen: list[Run] = []
     test = jobs.test
 
-    def watched(task: Task, settings: Settings, trained: jobs.Trained) -> jobs.Tested:
-        seen.append(trained.run)
+    def watched(task: Task, settings: Settings, run: Run, weights: dict[str, torch.Tensor]) -> dict[str, Any]:
+        seen.append(run)
         assert torch.get_num_threads() == 1
-        return test(task, settings, trained)
+        return test(task, settings, run, weights)
 
     monkeypatch.setattr(jobs, "test", watched)
     state = torch.get_rng_state()

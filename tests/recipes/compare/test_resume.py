@@ -21,11 +21,11 @@ from rich.console import Console
 from tests.recipes.compare.blobs import BLOBS, ROOT, TINY, TRAININGS, Shown, computed, lasting, shown
 from torch import nn
 
+from calibayes.errors import SweepError
 from calibayes.networks import MLP
 from calibayes.recipes.compare import Run, Settings, Task, files, jobs
 from calibayes.recipes.compare.memory import Memory
 from calibayes.recipes.compare.show import show
-from calibayes.recipes.compare.store import key
 
 # The page takes longest of all that a comparison writes, and stopping has no bearing on it.
 CODE = """
@@ -80,7 +80,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     seen: list[Run] = []
     train = jobs.train
 
-    def watched(task: Task, settings: Settings, run: Run) -> jobs.Trained:
+    def watched(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
         seen.append(run)
         return train(task, settings, run)
 
@@ -127,7 +127,7 @@ def test_ctrl_c_with_workers_keeps_what_is_finished_and_says_how_to_go_on(tmp_pa
 def test_ctrl_c_without_workers_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = jobs.train
 
-    def interrupted(task: Task, settings: Settings, run: Run) -> jobs.Trained:
+    def interrupted(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
         if len(trainings(tmp_path)) == 2:
             threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
             settings = replace(settings, epochs=10_000)  # caught in the midst of it
@@ -141,6 +141,23 @@ def test_ctrl_c_without_workers_does_the_same(tmp_path: Path, monkeypatch: pytes
     assert caught.value.code == 130
     check_stopped(err.getvalue(), tmp_path)
     assert len(trainings(tmp_path)) == 2
+
+
+def test_a_training_that_fails_is_named_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = jobs.train
+
+    def failing(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
+        if run.lam == 10.0:
+            raise ArithmeticError("too much")
+        return train(task, settings, run)
+
+    monkeypatch.setattr(jobs, "train", failing)
+    with pytest.raises(SweepError, match=r"^The training of CA-FNN λ=10 seed 0 failed: ArithmeticError: too much$"):
+        shown(tmp_path)
+    monkeypatch.setattr(jobs, "train", train)
+    kept = len(trainings(tmp_path))
+    assert 0 < kept < TRAININGS
+    assert computed(tmp_path)["seconds"]["trainings_from_before"] == kept
 
 
 def test_two_processes_in_one_folder_both_finish_with_the_same_numbers(
@@ -211,18 +228,18 @@ CHANGES: list[dict[str, Any]] = [
 ]
 
 
-def test_whatever_changes_a_training_makes_it_another_one(tmp_path: Path) -> None:
+def test_whatever_changes_a_training_makes_it_another_one() -> None:
     tasks = [BLOBS, replace(BLOBS, name="other"), replace(BLOBS, network=wider)]
     settings = [TINY, *(replace(TINY, **change) for change in CHANGES)]
     pairs = [(BLOBS, each) for each in settings] + [(task, TINY) for task in tasks[1:]]
-    keys = {key(Memory.at(task, each, tmp_path)._identity(Run("ca-bnn", 3.0, 0.1, 0), "training")) for task, each in pairs}
+    keys = {Memory.of(task, each).training(Run("ca-bnn", 3.0, 0.1, 0)).key for task, each in pairs}
     assert len(keys) == len(pairs)
     of_a_training = {name for change in CHANGES for name in change}
     others = {"seeds", "test", "lams", "betas"}  # these say which trainings there are, not how one goes
     assert of_a_training | others == set(vars(TINY))
     for name, value in {"seeds": 9, "test": 10, "lams": (1.0,), "betas": (1.0,)}.items():
-        memory = Memory.at(BLOBS, replace(TINY, **{name: value}), tmp_path)  # type: ignore[arg-type]
-        assert key(memory._identity(Run("ca-bnn", 3.0, 0.1, 0), "training")) in keys
+        memory = Memory.of(BLOBS, replace(TINY, **{name: value}))  # type: ignore[arg-type]
+        assert memory.training(Run("ca-bnn", 3.0, 0.1, 0)).key in keys
 
 
 def wider() -> nn.Module:

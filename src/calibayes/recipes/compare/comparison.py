@@ -10,11 +10,11 @@ from torch import Tensor
 from calibayes.recipes.compare.contenders import Contender, Entry, entries
 from calibayes.recipes.compare.differences import Differences, differences
 from calibayes.recipes.compare.jobs import Probs
-from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.recipes.compare.verdict import Verdict, decide
+from calibayes.sweeps.progress import Progress
 
 __all__ = ["Comparison", "compare"]
 

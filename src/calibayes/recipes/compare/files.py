@@ -19,13 +19,13 @@ from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.comparison import Comparison
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.differences import COMPARED, DRAWS, LEVEL
-from calibayes.recipes.compare.folder import machine, prepare, unwritable, versions, write_whole
 from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
 from calibayes.recipes.compare.memory import RECIPE
 from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.compare.verdict import RANKING
 from calibayes.recipes.compare.words import closing_words
 from calibayes.report import study, write_page
+from calibayes.sweeps.folder import machine, prepare, unwritable, versions, write_whole
 
 __all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "write"]
 
@@ -109,7 +109,7 @@ def describe(found: Comparison, command: str) -> dict[str, Any]:
             for first in list(found.entries)[place + 1 :]
         ],
         "versions": versions(),
-        "machine": machine(trainings.workers),
+        "machine": machine(workers=trainings.workers, threads_per_worker=1),
         "seconds": {
             "wall": round(trainings.wall_seconds, 1),
             "cpu": round(trainings.cpu_seconds, 1),

@@ -35,11 +35,11 @@ Probs = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained network as plain arrays, which pass between processes, and what it says about the validation examples."""
+    """A trained network's weights, and what it says about the validation examples."""
 
     run: Run
     probs: Probs
-    weights: dict[str, NDArray[Any]]
+    weights: dict[str, Tensor]
     seconds: float
     scores: Scores
 
@@ -68,8 +68,8 @@ def scored(probs: Probs, targets: Tensor) -> Scores:
     return evaluate(torch.from_numpy(probs), targets, intervals=False)
 
 
-def train(task: Task, settings: Settings, run: Run) -> Trained:
-    """Train one network; the test examples are not looked at."""
+def train(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
+    """Train one network, and let it predict the validation examples; the test examples are not looked at."""
     begin = time.process_time()
     splits = load(task, settings)
     posterior, objective = _untrained(task, settings, run)
@@ -90,20 +90,17 @@ def train(task: Task, settings: Settings, run: Run) -> Trained:
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
-    images, labels = splits.validation
-    probs = _probs(settings, run, posterior, images)
-    weights = {name: value.numpy() for name, value in posterior.state_dict().items()}
-    return Trained(run, probs, weights, time.process_time() - begin, scored(probs, labels))
+    probs = _probs(settings, run, posterior, splits.validation[0])
+    return {"probs": probs, "weights": posterior.state_dict(), "seconds": time.process_time() - begin}
 
 
-def test(task: Task, settings: Settings, trained: Trained) -> Tested:
-    """Let a trained network predict the test examples, and score it on them."""
+def test(task: Task, settings: Settings, run: Run, weights: dict[str, Tensor]) -> dict[str, Any]:
+    """Let a trained network predict the test examples."""
     begin = time.process_time()
-    images, labels = load(task, settings).test
-    posterior, _ = _untrained(task, settings, trained.run)
-    posterior.load_state_dict({name: torch.from_numpy(value) for name, value in trained.weights.items()})
-    probs = _probs(settings, trained.run, posterior, images)
-    return Tested(trained.run, probs, time.process_time() - begin, scored(probs, labels))
+    posterior, _ = _untrained(task, settings, run)
+    posterior.load_state_dict(weights)
+    probs = _probs(settings, run, posterior, load(task, settings).test[0])
+    return {"probs": probs, "seconds": time.process_time() - begin}
 
 
 def cost_of_training(settings: Settings, scheme: str) -> float:

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from calibayes.recipes.compare.comparison import compare
 from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, write
-from calibayes.recipes.compare.folder import prepare
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
-from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
+from calibayes.recipes.compare.trainings import default_workers
 from calibayes.recipes.compare.words import above_table, closing_words, opening_words, scores_table
-from calibayes.recipes.compare.workers import default_workers
+from calibayes.sweeps.folder import prepare
+from calibayes.sweeps.progress import Progress
 
 __all__ = ["show"]
 
@@ -48,7 +48,7 @@ def show(
     prepare(folder)
     workers = default_workers() if workers is None else workers
     aside.print(opening_words(task, settings, workers), soft_wrap=True)
-    progress = Progress(aside)
+    progress = Progress(aside, "training", "testing")
     try:
         found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
     except KeyboardInterrupt:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -16,16 +17,19 @@ from calibayes.objective import SCHEMES
 from calibayes.recipes.compare import jobs
 from calibayes.recipes.compare.jobs import Tested, Trained
 from calibayes.recipes.compare.memory import Memory
-from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task, check_portable
-from calibayes.recipes.compare.workers import default_workers, spread, started
+from calibayes.sweeps.backends import cores
+from calibayes.sweeps.progress import Progress
+from calibayes.sweeps.records import Record
+from calibayes.sweeps.runner import Kept, Runner
+from calibayes.sweeps.trials import Job
 
-__all__ = ["RULE", "Trainings", "choose", "run_trainings"]
+__all__ = ["RULE", "Trainings", "choose", "default_workers", "run_trainings"]
 
 RULE = "lowest validation NLL with seed 0"
+_MOST = 4
 
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -97,7 +101,7 @@ def run_trainings(
         check_portable(task)
     begin = time.monotonic()
     data = jobs.load(task, settings)  # wrong sizes are found before processes start
-    memory = Memory.at(task, settings, folder)
+    memory = Memory.of(task, settings)
     shown = Progress(None) if progress is None else progress
     candidates = settings.candidates()
     seeds = range(1, settings.seeds)
@@ -109,38 +113,43 @@ def run_trainings(
     cost += sum(settings.seeds * jobs.cost_of_test(settings, scheme) for scheme in SCHEMES)
     kept = 0
 
-    def known_trainings(runs: Sequence[Run]) -> list[Trained | None]:
+    def trainings_from_before(found: Sequence[Trained]) -> None:
         nonlocal kept
-        found = [memory.trained(run, shown.note) for run in runs]
         for each in found:
-            if each is not None:
-                kept += 1
-                shown.skip(jobs.cost_of_training(settings, each.run.scheme), training=True)
-        if any(each is not None for each in found):
+            shown.skip(jobs.cost_of_training(settings, each.run.scheme), counted=True)
+        kept += len(found)
+        if found:
             shown.note(f"From before: {kept} of {len(planned)} trainings.")
-        return found
 
-    def known_test(trained: Trained) -> Tested | None:
-        found = memory.tested(trained.run, shown.note)
-        if found is not None:
-            shown.skip(jobs.cost_of_test(settings, trained.run.scheme))
-        return found
+    def trained_one(found: Trained) -> None:
+        note = f"{found.run}: validation NLL {found.scores.nll:.4f}"
+        shown.advance(jobs.cost_of_training(settings, found.run.scheme), note)
 
-    def trained_one(result: Trained) -> None:
-        note = f"{result.run}: validation NLL {result.scores.nll:.4f}"
-        shown.advance(jobs.cost_of_training(settings, result.run.scheme), note)
+    def tests_from_before(found: Sequence[Tested]) -> None:
+        for each in found:
+            shown.skip(jobs.cost_of_test(settings, each.run.scheme))
 
-    def tested_one(result: Tested) -> None:
-        shown.advance(jobs.cost_of_test(settings, result.run.scheme))
+    def tested_one(found: Tested) -> None:
+        shown.advance(jobs.cost_of_test(settings, found.run.scheme))
 
-    with shown.over(cost, len(planned)), started(workers) as pool:
-        first = _completed(pool, memory.train, [*candidates, *early], known_trainings([*candidates, *early]), trained_one)
+    with (
+        shown.over(cost, len(planned)),
+        _folder(folder) as place,
+        Runner(place, workers=workers, threads=1, note=shown.note) as runner,
+    ):
+
+        def train(runs: Sequence[Run]) -> list[Trained]:
+            wanted = [memory.training(run) for run in runs]
+            return _completed(runner, wanted, memory.trained, trainings_from_before, trained_one)
+
+        first = train([*candidates, *early])
         tried = first[: len(candidates)]
         chosen = choose(tried)
         late = [chosen[s].run.with_seed(seed) for s in SCHEMES for seed in seeds if chosen[s].run not in settled]
-        others = first[len(candidates) :] + _completed(pool, memory.train, late, known_trainings(late), trained_one)
+        others = first[len(candidates) :] + train(late)
         final = [each for s in SCHEMES for each in (chosen[s], *(other for other in others if other.run.scheme == s))]
-        tested = _completed(pool, memory.test, final, [known_test(each) for each in final], tested_one)
+        wanted = [memory.test(each) for each in final]
+        tested = _completed(runner, wanted, memory.tested, tests_from_before, tested_one)
     return Trainings(
         task=task,
         settings=settings,
@@ -156,14 +165,36 @@ def run_trainings(
     )
 
 
+def default_workers() -> int:
+    """One for each core that this process may use, up to four: each holds a torch of its own in memory."""
+    return min(cores(), _MOST)
+
+
 def _completed(
-    pool: Executor | None,
-    job: Callable[[Item], Result],
-    items: Sequence[Item],
-    known: Sequence[Result | None],
+    runner: Runner,
+    wanted: Sequence[Job],
+    read: Callable[[Record], Result],
+    from_before: Callable[[Sequence[Result]], None],
     done: Callable[[Result], None],
 ) -> list[Result]:
-    """The result of every item, in the order of the items: what is known already, and the rest by doing the job."""
-    missing = [item for item, result in zip(items, known, strict=True) if result is None]
-    made = iter(spread(pool, job, missing, done))
-    return [next(made) if result is None else result for result in known]
+    """The result of every job, in the order of the jobs: what is there already, and the rest by running it."""
+    there, missing = runner.take_stock(wanted)
+    found = {key: read(kept.record) for key, kept in there.items()}
+    from_before(list(found.values()))
+
+    def finished(job: Job, kept: Kept) -> None:
+        found[job.key] = read(kept.record)
+        done(found[job.key])
+
+    runner.run(missing, finished)
+    return [found[job.key] for job in wanted]
+
+
+@contextmanager
+def _folder(folder: Path | None) -> Iterator[Path]:
+    """The folder for records, or one that is gone afterwards."""
+    if folder is not None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="calibayes-") as made:
+        yield Path(made)

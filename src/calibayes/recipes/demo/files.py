@@ -11,11 +11,11 @@ from typing import Any
 from calibayes.displays import reliability_grid
 from calibayes.objective import SCHEMES
 from calibayes.recipes.compare.columns import summary
-from calibayes.recipes.compare.folder import machine, unwritable, versions
 from calibayes.recipes.compare.jobs import OPTIMIZER
 from calibayes.recipes.compare.settings import Run
 from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.demo.run import Results
+from calibayes.sweeps.folder import machine, unwritable, versions
 
 __all__ = ["FILES", "describe", "write"]
 
@@ -57,7 +57,7 @@ def describe(results: Results, command: str) -> dict[str, Any]:
         "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in results.candidates],
         "schemes": {scheme: _scheme(results, scheme) for scheme in SCHEMES},
         "versions": versions(),
-        "machine": machine(results.workers),
+        "machine": machine(workers=results.workers, threads_per_worker=1),
         "seconds": {
             "wall": round(results.wall_seconds, 1),
             "cpu": round(spent.user + spent.system + spent.children_user + spent.children_system, 1),

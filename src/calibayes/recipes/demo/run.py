@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from calibayes.displays import ReliabilityDisplay
 from calibayes.metrics import Scores, reliability_bins
-from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
 from calibayes.recipes.compare.trainings import run_trainings
+from calibayes.sweeps.progress import Progress
 
 __all__ = ["Results", "run_demo"]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
-from calibayes.recipes.compare.folder import prepare
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
-from calibayes.recipes.compare.progress import Progress
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST
+from calibayes.recipes.compare.trainings import default_workers
 from calibayes.recipes.compare.words import opening_words
-from calibayes.recipes.compare.workers import default_workers
 from calibayes.recipes.demo.files import FILES, write
 from calibayes.recipes.demo.run import run_demo
 from calibayes.recipes.demo.words import closing_words, table
+from calibayes.sweeps.folder import prepare
+from calibayes.sweeps.progress import Progress
 
 __all__ = ["show"]
 
@@ -37,7 +37,7 @@ def show(
     prepare(folder)
     workers = default_workers() if workers is None else workers
     aside.print(opening_words(FASHION_MNIST, settings, workers), soft_wrap=True)
-    results = run_demo(settings, workers=workers, progress=Progress(aside))
+    results = run_demo(settings, workers=workers, progress=Progress(aside, "training", "testing"))
     found = Group(table(results), Text(closing_words(results)))
     print_found(console, found)
     write(results, folder, printed=as_text(found), command=command)
