@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import pytest
 
 from calibayes.errors import SweepError
 from calibayes.sweeps import runner as runner_module
-from calibayes.sweeps.backends import BrokenPoolError
+from calibayes.sweeps.backends import BrokenPoolError, opened
 from calibayes.sweeps.claims import claim_path
 from calibayes.sweeps.records import Record
 from calibayes.sweeps.runner import DIED, Runner
@@ -93,3 +94,12 @@ def test_workers_that_do_not_see_the_folder_send_their_results(tmp_path: Path, m
     assert [record.result for record in found] == [{"y": n} for n in range(20)]
     assert len(list((tmp_path / "here").glob("*.json"))) == 20
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_worker_that_is_replaced_for_its_memory_is_no_matter_for_a_warning() -> None:
+    # Where warnings are errors, as here, the pool's own thread would end by it, and the sweep would wait forever.
+    words = "A worker stopped while some jobs were given to the executor. This can be caused by a memory leak."
+    with opened("local", None, 2, 1):
+        warnings.warn(words, UserWarning, stacklevel=1)
+    with pytest.raises(UserWarning, match="A worker stopped"):
+        warnings.warn(words, UserWarning, stacklevel=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -90,7 +91,10 @@ def _local(workers: int | None, threads: int | None) -> Iterator[Pool]:
     threads = max(1, cores() // workers) if threads is None else threads
     config = {"backend": "loky", "inner_max_num_threads": threads}
     try:
-        yield Pool(workers, True, threads, config)
+        with warnings.catch_warnings():
+            # A worker that holds much more memory than at first is replaced between two trials, which harms nobody.
+            warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+            yield Pool(workers, True, threads, config)
     finally:
         if workers > 1:
             from joblib.externals.loky import get_reusable_executor
