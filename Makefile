@@ -8,7 +8,7 @@ RUN := $(VENV)/bin
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
 	@echo "make test   lint, type-check and run the tests"
-	@echo "make test-extras  the tests that need a browser (chromium and chromedriver)"
+	@echo "make test-extras  the tests that need Ray, Dask, MLflow (installed by this) or a browser (chromium and chromedriver)"
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
 	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
@@ -22,14 +22,18 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
+$(VENV)/.ready-extras: $(VENV)/.ready
+	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,extras]"
+	touch $@
+
 demo: setup
 	$(RUN)/calibayes demo
 
 test: setup lint
-	$(RUN)/python -m pytest -q -m "not browser" -n 2 --dist worksteal
+	$(RUN)/python -m pytest -q -m "not browser and not ray and not dask and not mlflow" -n 2 --dist worksteal
 
-test-extras: setup
-	$(RUN)/python -m pytest -q -m browser tests/report
+test-extras: $(VENV)/.ready-extras
+	$(RUN)/python -m pytest -q -m "browser or ray or dask or mlflow" tests/report tests/sweeps
 
 lint: setup
 	$(RUN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -51,6 +52,12 @@ def fails_at_two(settings: dict[str, Any]) -> dict[str, Any]:
     return {"y": settings["n"]}
 
 
+def learns(settings: dict[str, Any]) -> dict[str, Any]:
+    """A result as those of trainings are; trial 2 fails."""
+    fails_at_two(settings)
+    return {"epochs": [{"epoch": 1, "nll": 1.0}, {"epoch": 2, "nll": 0.5}], "final": {"nll": 0.25, "name": "a"}}
+
+
 def leaves_at_two(settings: dict[str, Any]) -> dict[str, Any]:
     ran(settings)
     if settings["n"] == 2:
@@ -80,6 +87,11 @@ def first_ends_last(settings: dict[str, Any]) -> dict[str, Any]:
     if settings["n"] == 0:
         wait_for(lambda: len(runs(settings["log"])) == settings["all"])
     return {"y": settings["n"]}
+
+
+def takes_the_folder_away(settings: dict[str, Any]) -> dict[str, Any]:
+    shutil.rmtree(Path(settings["log"]).with_name("there"), ignore_errors=True)
+    return {}
 
 
 def odd(settings: dict[str, Any]) -> Any:

@@ -80,3 +80,16 @@ def test_workers_that_never_begin_end_the_sweep_with_a_name(tmp_path: Path, monk
     pool = Fragile(range(20), leaves_claims=False)
     with pytest.raises(SweepError, match="end before they begin a trial, 3 times in a row"):
         swept(tmp_path, pool, monkeypatch, retries=2)
+
+
+def test_workers_that_do_not_see_the_folder_send_their_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def elsewhere(folder: Path, *others: Any) -> Post:
+        return Post(tmp_path / "elsewhere", *others)
+
+    monkeypatch.setattr(runner_module, "Post", elsewhere)
+    found: list[Record] = []
+    with Runner(tmp_path / "here", workers=1, threads=1) as runner:
+        runner.run(JOBS, lambda job, path, record: found.append(record))
+    assert [record.result for record in found] == [{"y": n} for n in range(20)]
+    assert len(list((tmp_path / "here").glob("*.json"))) == 20
+    assert not (tmp_path / "elsewhere").exists()

@@ -23,7 +23,7 @@ class Place:
     """A folder for results, a log of what ran, and what was said."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.log = folder / "results", folder / "log"
+        self.folder, self.log = folder / "there", folder / "log"
         self.err = ""
 
     def settings(self, *numbers: int, **others: Any) -> list[dict[str, Any]]:
@@ -33,7 +33,9 @@ class Place:
         err = io.StringIO()
         try:
             aside = Console(file=err, highlight=False, width=200)
-            return cb.sweep(trial, self.settings(*numbers), self.folder, **{"workers": 1, "progress": aside, **others})
+            return cb.sweep(
+                trial, self.settings(*numbers), self.folder, **{"workers": 1, "threads": 1, "progress": aside, **others}
+            )
         finally:
             self.err = err.getvalue()
 
@@ -193,7 +195,7 @@ def test_a_full_disk_ends_the_sweep_with_the_name_of_the_folder_and_keeps_what_i
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200, before[1]))  # no file may grow beyond this
     try:
-        with pytest.raises(InvalidArgumentError, match=r"Cannot write to '.*results': File too large"):
+        with pytest.raises(InvalidArgumentError, match=r"Cannot write to '.*there': File too large"):
             place.sweep(acts.square, 1, 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -203,9 +205,14 @@ def test_a_full_disk_ends_the_sweep_with_the_name_of_the_folder_and_keeps_what_i
 
 def test_a_folder_that_cannot_be_made_is_named_before_anything_runs(place: Place) -> None:
     place.folder.write_text("a file")
-    with pytest.raises(InvalidArgumentError, match=r"Cannot write to '.*results'"):
+    with pytest.raises(InvalidArgumentError, match=r"Cannot write to '.*there'"):
         place.sweep(acts.square, 1)
     assert not place.log.exists()
+
+
+def test_a_folder_that_is_taken_away_ends_the_sweep_with_its_name(place: Place) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"Cannot write to '.*there': No such file"):
+        place.sweep(acts.takes_the_folder_away, 1, 2)
 
 
 def test_reading_needs_a_folder(tmp_path: Path) -> None:

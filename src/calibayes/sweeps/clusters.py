@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +12,13 @@ from typing import Any
 
 from joblib.parallel import ParallelBackendBase
 
-from calibayes.errors import InvalidArgumentError, MissingExtraError
+from calibayes.errors import InvalidArgumentError
+from calibayes.sweeps.extras import package
 from calibayes.sweeps.trials import Outcome
 
 __all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]
+
+_PATIENCE = 10.0  # seconds for a machine to answer
 
 
 @dataclass(frozen=True)
@@ -82,20 +87,23 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
 @contextmanager
 def ray_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Ray cluster at an address, or the one that this process is connected to, or a new one on this machine."""
-    try:
-        import ray
-        from ray import exceptions
-    except ImportError as error:
-        raise _missing("ray", error) from error
-    address = address or os.environ.get("RAY_ADDRESS")
+    ray = package("ray", "The backend 'ray'")
     ours = not ray.is_initialized()
+    if not ours and address not in (None, "auto", there := ray.get_runtime_context().gcs_address):
+        raise InvalidArgumentError(
+            f"Expected the address {there!r} of the Ray that this process is connected to, but got {address!r}. "
+            "Leave it out, or call ray.shutdown() before."
+        )
+    address = address or os.environ.get("RAY_ADDRESS")
     if ours:
+        _check_reachable("Ray", address)
         new = {"address": "local", "num_cpus": None if workers is None else workers * threads, "include_dashboard": False}
         try:
             ray.init(**({"address": address} if address else new), log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise _unreachable("Ray", address, error) from error
     references: dict[Any, Any] = {}
+    exceptions = ray.exceptions
     call = ray.remote(num_cpus=threads, max_retries=0)(_call)
 
     def submit(func: Callable[[], Any]) -> Any:
@@ -125,16 +133,13 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
 @contextmanager
 def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Dask cluster at the address of its scheduler, or a new one on this machine."""
-    try:
-        import dask
-        from distributed import Client, KilledWorker
-    except ImportError as error:
-        raise _missing("dask", error) from error
+    dask, distributed = package("dask", "The backend 'dask'"), package("distributed", "The backend 'dask'", extra="dask")
+    _check_reachable("Dask", address)
     new = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
     # Of a new cluster: we count deaths ourselves. That of another one has its own setting.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         try:
-            client = Client(**({"address": address} if address else new), set_as_default=False)
+            client = distributed.Client(**({"address": address} if address else new), set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise _unreachable("Dask", address, error) from error
         with client:
@@ -142,7 +147,7 @@ def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iter
                 workers=workers or max(1, sum(client.ncores().values()) // threads),
                 submit=lambda func: client.submit(func, pure=False),
                 cancel=lambda future: future.cancel(),
-                died=(KilledWorker,),
+                died=(distributed.KilledWorker,),
             )
 
 
@@ -150,11 +155,14 @@ def _call(func: Callable[[], Any]) -> Any:
     return func()
 
 
-def _missing(extra: str, error: ImportError) -> MissingExtraError:
-    return MissingExtraError(
-        f"The backend {extra!r} needs a package that is not installed ({error}). "
-        f"Install it with: pip install 'calibayes[{extra}]'"
-    )
+def _check_reachable(name: str, address: str | None) -> None:
+    """Raise at once if nobody listens at an address; Ray and Dask would try for a long time."""
+    place = re.fullmatch(r"(?:\w+://)?\[?([^/]+?)\]?:(\d+)", address or "")
+    if place is not None:
+        try:
+            socket.create_connection((place[1], int(place[2])), timeout=_PATIENCE).close()
+        except (OSError, OverflowError) as error:
+            raise _unreachable(name, address, error) from error
 
 
 def _unreachable(name: str, address: str | None, error: Exception) -> InvalidArgumentError:

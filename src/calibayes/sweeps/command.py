@@ -25,6 +25,7 @@ __all__ = ["sweep"]
 
 _FASHION = "calibayes.recipes.fashion:fashion_trial"
 _SHOWN = tuple(f"final.{part}" for part in ("test.accuracy", "test.nll", "test.brier", "test.ece", "scaled.nll", "scaled.ece"))
+_WIDEST = 1000  # a row stays a line where no terminal cuts it
 _INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 
@@ -65,7 +66,7 @@ def sweep(
     """
     from rich.console import Console
 
-    if config is None and not (set_ or seeds or trial):
+    if config is None and set_ is None and seeds is None and trial is None:
         raise InvalidArgumentError("Expected something to run: --set lam=1,3,10, say, or --seeds 3, or a TOML file.")
     plan = Plan() if config is None else read_plan(config)
     name = trial or plan.trial or _FASHION
@@ -129,9 +130,10 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
 
 
 def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
+    from calibayes.recipes.compare.printing import print_found
     from calibayes.sweeps.summary import summary_table
 
-    console.print(summary_table(found, columns))
+    print_found(console, summary_table(found, columns), width=_WIDEST)
     names = found.varying()
     for trial in found.failed:
         console.print(f"Failed: {_words(trial.settings, names)}: {trial.error}", soft_wrap=True, markup=False)

@@ -10,7 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from calibayes.errors import InvalidArgumentError, MissingExtraError
+from calibayes.errors import InvalidArgumentError
+from calibayes.sweeps.extras import package
 from calibayes.sweeps.found import Trial, single_values
 
 __all__ = ["MlflowLog"]
@@ -33,21 +34,15 @@ class MlflowLog:
     """
 
     def __init__(self, experiment: str, folder: Path, note: Callable[[str], None]) -> None:
-        try:
-            from mlflow import MlflowClient
-            from mlflow.exceptions import MlflowException
-        except ImportError as error:
-            raise MissingExtraError(
-                f"Logging to MLflow needs a package that is not installed ({error}). "
-                "Install it with: pip install 'calibayes[mlflow]'"
-            ) from error
+        mlflow = package("mlflow", "Logging to MLflow")
+        self._entities = package("mlflow.entities", "Logging to MLflow", extra="mlflow")
         self._note, self._silent = note, False
-        self._errors = (MlflowException, OSError)
+        self._errors = (mlflow.exceptions.MlflowException, OSError)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or (folder.absolute() / "mlruns").as_uri()
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # without it, newer ones refuse to keep files
         try:
             with _quiet():
-                self._client = MlflowClient(self.uri)
+                self._client = mlflow.MlflowClient(self.uri)
                 found = self._client.get_experiment_by_name(experiment)
                 self._experiment = self._client.create_experiment(experiment) if found is None else found.experiment_id
                 self._known = set(self._finished())
@@ -71,8 +66,6 @@ class MlflowLog:
             self._known.add(trial.record.key)
 
     def _log(self, trial: Trial) -> None:
-        from mlflow.entities import Metric, Param, RunTag
-
         record = trial.record
         begin = int(datetime.fromisoformat(record.started).timestamp() * 1000)
         end = begin + int(record.seconds * 1000)
@@ -82,15 +75,15 @@ class MlflowLog:
             tags |= {"error": str(record.error), "traceback": record.error.traceback}
         result = trial.result or {}
         metrics = [
-            Metric(name, float(value), end, step)
+            self._entities.Metric(name, float(value), end, step)
             for step, values in _steps({**result, "seconds": record.seconds})
             for name, value in single_values(values).items()
             if isinstance(value, int | float)
         ]
         batches = {
             "metrics": metrics,
-            "params": [Param(name, str(value)[:_LONGEST]) for name, value in record.settings.items()],
-            "tags": [RunTag(name, str(value)) for name, value in tags.items()],
+            "params": [self._entities.Param(name, str(value)[:_LONGEST]) for name, value in record.settings.items()],
+            "tags": [self._entities.RunTag(name, str(value)) for name, value in tags.items()],
         }
         for kind, entries in batches.items():
             for part in _parts(entries, _AT_ONCE[kind]):

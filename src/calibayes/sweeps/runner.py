@@ -149,7 +149,7 @@ class Runner:
         return True
 
     def _was_under_way(self, job: Job) -> bool:
-        return held_by(claim_path(self._post.folder, job.key)) == self._post.sweep
+        return held_by(claim_path(self.store.folder, job.key)) == self._post.sweep
 
     def _after_death(self, suspects: list[Job], done: Done) -> list[list[Job]]:
         """The suspects in smaller company than they were in; one that was alone may be given up."""
@@ -169,6 +169,6 @@ class Runner:
             DIED, f"the process that ran it ended before its time, {times} times: killed, perhaps for want of memory."
         )
         record = new_record(job, error=error, started=now(), seconds=0.0, threads=self._post.threads)
-        with claim(claim_path(self._post.folder, job.key), self._post.sweep, wait=True):
+        with claim(claim_path(self.store.folder, job.key), self._post.sweep, wait=True):
             self.store.write(job.label, record)
         self._finish_if_there(job, done)

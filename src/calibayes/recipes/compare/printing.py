@@ -13,19 +13,19 @@ __all__ = ["as_text", "print_found", "print_written"]
 _WIDTH = 110  # of what is no terminal
 
 
-def as_text(found: RenderableType) -> str:
+def as_text(found: RenderableType, width: int = _WIDTH) -> str:
     """What a console would show, without colours and without blanks at the ends of lines."""
     text = io.StringIO()
-    Console(file=text, width=_WIDTH, color_system=None, force_terminal=False, highlight=False).print(found)
+    Console(file=text, width=width, color_system=None, force_terminal=False, highlight=False).print(found)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def print_found(console: Console, found: RenderableType) -> None:
+def print_found(console: Console, found: RenderableType, width: int = _WIDTH) -> None:
     """Show results: fitted to a terminal, and as `as_text` has them elsewhere."""
     if console.is_terminal:
         console.print(found)
     else:
-        console.out(as_text(found), end="", highlight=False)
+        console.out(as_text(found, width), end="", highlight=False)
 
 
 def print_written(console: Console, folder: Path, files: Mapping[str, str], seconds: float, then: Sequence[str]) -> None:

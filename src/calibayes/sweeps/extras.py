@@ -1,0 +1,27 @@
+"""Packages that only some installations have."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from calibayes.errors import MissingExtraError
+
+__all__ = ["package"]
+
+
+def package(name: str, purpose: str, extra: str | None = None) -> Any:
+    """A package, or an error that says what needs it and how to install it.
+
+    Args:
+        name: of the package or module.
+        purpose: what needs it, as the beginning of a sentence.
+        extra: what its extra is called; like the package by default.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{purpose} needs a package that is not installed ({error}). "
+            f"Install it with: pip install 'calibayes[{extra or name}]'"
+        ) from error
