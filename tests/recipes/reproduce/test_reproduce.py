@@ -108,7 +108,7 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
         (("newsgroups-epochs", "--preset", "gpu"), "Expected the preset to be one of tiny, cpu, paper, but got 'gpu'"),
         (("newsgroups-epochs", "--only", "seed"), "seed"),
         (("claims",), "Expected results of experiments"),
-        (("newsgroups-epochs", "--figures-only"), "Expected results of newsgroups-epochs"),
+        (("newsgroups-epochs", "--figures-only"), "Expected a folder of results"),
     ):
         done = reproduce(*words, "--out", tmp_path / "new")
         assert done.exit_code == 2, done.output

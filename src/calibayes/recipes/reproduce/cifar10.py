@@ -91,10 +91,10 @@ def parts(train: int | None = None, test: int | None = None) -> Splits:
     """CIFAR-10 with all 50,000 training images to train on, as in the paper, and 2,000 of the test images for validation.
 
     The published ResNet-20 has seen every training image, so a temperature that is fitted on some of them would be wrong.
-    The test part is the other 8,000 (or the first ``test`` of them in random order).
+    The test part is the other 8,000. With ``test``, both parts have so many at most.
     """
     whole = cifar10(train=train, validation=0)
     x, y = whole.test
     order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), 0, "cifar10", "validation"))
-    held_out, tested = order[:_VALIDATION], order[_VALIDATION:][:test]
+    held_out, tested = order[:_VALIDATION][:test], order[_VALIDATION:][:test]
     return replace(whole, validation=(x[held_out], y[held_out]), test=(x[tested], y[tested]))

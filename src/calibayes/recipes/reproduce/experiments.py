@@ -149,6 +149,12 @@ def _newsgroups_variations(preset: str) -> list[Part]:
         Part(f"{scheme.upper()}: average pooling", _newsgroups(preset, scheme, seeds, pooling="average"))
         for scheme in ("fnn", "ca-fnn")
     ]
+    slow = {"learning_rate": 0.0005}
+    found.append(Part("FNN: learning rate 0.0005", _newsgroups(preset, "fnn", seeds, **slow)))
+    found += [
+        Part(f"CA-FNN: learning rate 0.0005, λ = {lam:g}", _newsgroups(preset, "ca-fnn", seeds, lam=lam, **slow))
+        for lam in (10.0, 100.0)
+    ]
     found += [Part(f"BNN: {name}", _newsgroups(preset, "bnn", seeds, **each)) for name, each in of_bnn.items()]
     found.append(Part("CA-BNN: R = 4", _newsgroups(preset, "ca-bnn", seeds, samples=4)))
     return found

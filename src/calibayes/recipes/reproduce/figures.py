@@ -53,6 +53,7 @@ def _epochs(parts: Sequence[FoundPart]) -> Iterator[tuple[str, Figure]]:
                 ax.fill_between(epochs, low, high, facecolor=line.color, alpha=0.2, linewidth=0)
                 ax.plot(epochs, median, label=part.name, **line.on(ax))
             _labelled(ax, "epoch", path)
+            ax.locator_params("x", integer=True)
         _legend_above(figure, axes[0])
         yield file, figure
 

@@ -38,6 +38,7 @@ class Pretraining:
         weight_decay: of the weights.
         seed: of initial weights, order and augmentation.
         train: training images that are used; all by default.
+        test: validation and test images that are used, each; all by default.
     """
 
     network: str = "resnet18"
@@ -47,10 +48,11 @@ class Pretraining:
     weight_decay: float = 5e-4
     seed: int = 0
     train: int | None = None
+    test: int | None = None
 
 
 PRETRAININGS = {
-    "tiny": Pretraining(epochs=1, train=256),
+    "tiny": Pretraining(epochs=1, train=256, test=200),
     "cpu": Pretraining(),
     "paper": Pretraining(network="resnet18-3x3", epochs=50),
 }
@@ -73,7 +75,7 @@ def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: boo
         raise InvalidArgumentError(f"Expected no weights in {str(path)!r} yet, but they are there. Remove them to make others.")
     prepare(place)
     begin = time.monotonic()
-    splits = parts(settings.train)
+    splits = parts(settings.train, settings.test)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         net = made(settings.network, None)

@@ -13,7 +13,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.experiments import Experiment, Part
 from calibayes.recipes.reproduce.figures import draw
 from calibayes.recipes.reproduce.found import FoundPart, found_parts
-from calibayes.recipes.reproduce.table import scores_table, summary
+from calibayes.recipes.reproduce.table import samples_table, scores_table, summary
 from calibayes.sweeps import read, sweep
 from calibayes.sweeps.folder import prepare, write_whole
 
@@ -101,7 +101,9 @@ def _write(experiment: Experiment, parts: list[FoundPart], folder: Path, console
     missing = sum(part.missing for part in parts)
     note = f"{missing} trainings are missing." if missing else ""
     text = io.StringIO()
-    Console(file=text, width=_WIDTH, color_system=None).print(table, note, highlight=False)
+    samples = samples_table(parts)
+    shown = [table, *([] if samples is None else [samples]), *([note] if note else [])]
+    Console(file=text, width=_WIDTH, color_system=None, highlight=False).print(*shown, sep="\n")
     printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
     console.out(printed, end="", highlight=False)
     write_whole(folder / "table.txt", printed.encode())

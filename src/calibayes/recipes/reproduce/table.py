@@ -12,7 +12,7 @@ from calibayes.recipes.reproduce.found import Floats, FoundPart
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["scores_table", "summary"]
+__all__ = ["samples_table", "scores_table", "summary"]
 
 # Title, where it is in a trained network's result, factor and digits.
 _COLUMNS = (
@@ -41,6 +41,28 @@ def scores_table(title: str, parts: Sequence[FoundPart]) -> Table:
             continue
         cells = [_spread(factor * part.final(*path), digits) for _, path, factor, digits in _COLUMNS]
         table.add_row(Text(part.name), str(len(part.results)), *cells, f"{np.median(part.training_seconds()):.1f}")
+    return table
+
+
+def samples_table(parts: Sequence[FoundPart]) -> Table | None:
+    """What the number of samples behind a prediction does: ECE and accuracy of the Bayesian parts, means over seeds."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    bayesian = [part for part in parts if part.results and "by_samples" in part.results[0]["final"]]
+    if not bayesian:
+        return None
+    counts = list(bayesian[0].results[0]["final"]["by_samples"])
+    ways = [("mean weights", ("mean_weights",)), *((f"S = {count}", ("by_samples", count)) for count in counts)]
+    ways.append((f"S = {bayesian[0].settings[0].predictive_samples}", ()))
+    table = Table(title="ECE % (accuracy %) by the number of samples of a prediction", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("", no_wrap=True)
+    for name, _ in ways:
+        table.add_column(name, justify="right", no_wrap=True)
+    for part in bayesian:
+        errors, right = ([100 * part.final(*path, "test", score).mean() for _, path in ways] for score in ("ece", "accuracy"))
+        table.add_row(Text(part.name), *(f"{a:.1f} ({b:.1f})" for a, b in zip(errors, right, strict=True)))
     return table
 
 
