@@ -57,7 +57,8 @@ class Normalize(nn.Module):
         if not images.is_floating_point():
             if images.dtype != torch.uint8:
                 raise InvalidArgumentError(f"Expected images of bytes (uint8) or numbers from 0 to 1, but got {images.dtype}.")
-            images = images.to(self.mean.dtype) / 255
+            # Convolutions are faster where the colours of a pixel lie side by side.
+            images = images.to(self.mean.dtype, memory_format=torch.channels_last) / 255
         return (images - self.mean) / self.std
 
     def extra_repr(self) -> str:
