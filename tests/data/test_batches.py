@@ -27,7 +27,7 @@ def sources() -> dict[str, Any]:
 def test_an_epoch_has_every_example_once_with_its_label(kind: str) -> None:
     source = sources()[kind]
     batches = list(source.epoch(seed=0, epoch=0))
-    assert [len(y) for _, y in batches] == [4, 4, 2]
+    assert [len(y) for _, y in batches] == ([4, 4, 2] if kind == "loader" else [4, 3, 3])  # no small one is left over
     assert source.steps() == 3
     assert source.size == 10
     seen = torch.cat([x for x, _ in batches])

@@ -103,8 +103,11 @@ def test_bad_input_gets_a_named_error(settings: dict[str, Any], error: type[Exce
 
 def test_batch_norm_on_a_single_example_says_what_to_do() -> None:
     network = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
-    with pytest.raises(DataError, match="Batch norm met a batch of one example"):
-        cb.fit(cb.Point(network), data(9), cb.Objective(), batch_size=8)
+    loader = DataLoader(TensorDataset(*data(9)), batch_size=8)
+    for train, size in ((data(9), 1), (loader, 8)):
+        with pytest.raises(DataError, match="Batch norm met a batch of one example"):
+            cb.fit(cb.Point(network), train, cb.Objective(), batch_size=size)
+    cb.fit(cb.Point(network), data(9), cb.Objective(), batch_size=8, epochs=1)  # in batches of 5 and 4
 
 
 class InPlace(nn.Module):
@@ -160,7 +163,7 @@ def test_a_wrong_label_is_named_wherever_it_is(mode: Any, micro: int | None) -> 
     ("labels", "message"),
     [
         (torch.full((90,), 0.7), "integer type, but are torch.float32"),
-        (torch.zeros(90, 3, dtype=torch.long), r"targets have shape \[32, 3\]. One-hot"),
+        (torch.zeros(90, 3, dtype=torch.long), r"targets have shape \[30, 3\]. One-hot"),
     ],
 )
 def test_labels_of_a_dataset_are_refused_rather_than_truncated(labels: Tensor, message: str) -> None:

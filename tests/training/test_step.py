@@ -52,8 +52,7 @@ def test_point_equals_a_plain_training_loop_step_for_step(factory: Factory) -> N
         histories.append(posterior)
     for epoch in range(3):
         order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), 3, "shuffle", epoch))
-        for start in range(0, len(y), 25):
-            index = order[start : start + 25]
+        for index in order.tensor_split(-(-len(y) // 25)):
             optimizer.zero_grad()
             F.cross_entropy(plain(x[index]), y[index]).backward()
             optimizer.step()

@@ -99,8 +99,7 @@ class TensorSource:
         return self.take(self.chosen(count, seed, *place))
 
     def shuffled(self, seed: int, epoch: int, skip: int) -> Iterator[Tensor]:
-        order = _permutation(self.size, seed, "shuffle", epoch)
-        return iter(order.split(self.batch_size)[skip:])
+        return iter(_shuffled(self.size, self.steps(), seed, epoch)[skip:])
 
     def chosen(self, count: int, seed: int, *place: int | str) -> Tensor:
         return _choice(self.size, count, seed, *place)
@@ -120,10 +119,10 @@ class DatasetSource:
         return -(-self.size // self.batch_size)
 
     def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
-        order = _permutation(self.size, seed, "shuffle", epoch)
+        batches = _shuffled(self.size, self.steps(), seed, epoch)
         for step in range(skip, self.steps()):
             seed_globally(seed, "data", epoch, step, everything=True)
-            yield self.take(order[step * self.batch_size : (step + 1) * self.batch_size])
+            yield self.take(batches[step])
 
     def ordered(self) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
@@ -220,6 +219,15 @@ def _length(dataset: Any, name: str) -> int:
     if len(dataset) == 0:
         raise DataError(f"`{name}` has no examples.")
     return len(dataset)
+
+
+def _shuffled(size: int, steps: int, seed: int, epoch: int) -> tuple[Tensor, ...]:
+    """The batches of an epoch, which differ in size by at most one.
+
+    A small batch left over at the end would move the weights as far as a large one, in a direction of chance, and what is
+    measured after the epoch would be measured right after that.
+    """
+    return _permutation(size, seed, "shuffle", epoch).tensor_split(steps)
 
 
 def _permutation(size: int, seed: int, *place: int | str) -> Tensor:

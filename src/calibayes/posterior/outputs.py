@@ -61,6 +61,7 @@ def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
         return DataError(f"The inputs are {told} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
     if "more than 1 value per channel" in str(error):
         return DataError(
-            f"Batch norm met a batch of one example. Choose a batch size that leaves no single one over. ({error})"
+            "Batch norm met a batch of one example. Choose a larger batch size, and `drop_last` for a DataLoader that leaves a "
+            f"single one over. ({error})"
         )
     return error

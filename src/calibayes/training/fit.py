@@ -70,7 +70,8 @@ def fit(
         objective: what is minimised.
         optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
         epochs: passes over the data.
-        batch_size: $|B|$.
+        batch_size: $|B|$, at most: an epoch is cut into batches that differ in size by one example at most, so that no small
+            one is left over at its end. (A DataLoader does leave one, unless it has ``drop_last``.)
         samples: $R$, samples of the weights a step.
         validation: data for metrics after every epoch.
         calibration_data: held-out data to take the calibration term on instead of the training batch; a batch of the
