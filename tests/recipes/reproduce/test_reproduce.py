@@ -19,7 +19,7 @@ def reproduce(*words: object) -> Result:
 
 
 def start(name: str, folder: Path, *words: str) -> Result:
-    """One seed alone: every training reads 8,846 texts several times."""
+    """One seed alone."""
     return reproduce(name, "--preset", "tiny", "--out", folder, "--workers", 1, "--only", "seed=0", *words)
 
 
@@ -56,7 +56,7 @@ def test_a_record_has_all_that_it_takes_to_repeat_it(folder: Path) -> None:
     record = json.loads(path.read_text())
     assert record["settings"]["seed"] == 0
     assert {"torch", "calibayes", "python"} <= set(record["versions"])
-    assert record["result"]["examples"] == {"train": 400, "validation": 1314, "test": 7532}
+    assert record["result"]["examples"] == {"train": 400, "validation": 300, "test": 300}
     assert [epoch["epoch"] for epoch in record["result"]["epochs"]] == [1, 2]
     scores = record["settings"]["scores"]
     path.unlink()
@@ -86,7 +86,7 @@ def test_claims_come_from_the_records(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     assert (folder / "claims.txt").read_text() == done.stdout
     written = json.loads((folder / "claims.json").read_text())["claims"]
-    assert [claim["claim"][:5] for claim in written] == ["Fully", "… wit", "A BNN", "A lar", "A lar", "CA-BN", "(Aske"]
+    assert [claim["claim"][:5] for claim in written] == ["Fully", "… wit", "(Aske", "A BNN", "CA-BN", "(Aske"]
     assert all(claim["verdict"] in done.stdout for claim in written)
 
 

@@ -41,6 +41,8 @@ def run(settings: Training) -> dict[str, Any]:
         ({"epochs": 0}, "`epochs` to be a positive integer, but got 0"),
         ({"optimizer": "sgd"}, "`optimizer` to be one of .* but got 'sgd'"),
         ({"measure": "ece"}, "`measure` to be one of .* but got 'ece'"),
+        ({"warm_up": -1}, "`warm_up` to be .* but got -1"),
+        ({"schedule": "step"}, "`schedule` to be one of .* but got 'step'"),
         ({"seed": "one"}, "`seed` to be an integer, but got 'one'"),
     ],
 )
@@ -113,6 +115,8 @@ def test_a_bayesian_network_is_looked_at_with_fewer_samples_and_at_its_mean() ->
         {"init_std": 0.05},
         {"samples": 2},
         {"optimizer": "rmsprop"},
+        {"schedule": "cosine"},
+        {"warm_up": 2},
     ],
     ids=str,
 )

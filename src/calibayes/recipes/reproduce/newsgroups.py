@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+import torch
+from torch import Tensor
+
+from calibayes.checks import positive_integer
 from calibayes.data.newsgroups import Texts, newsgroups
 from calibayes.networks import TextCNN
 from calibayes.recipes.reproduce.training import Training, trained
@@ -25,6 +29,7 @@ class NewsgroupsTraining(Training):
         hidden: the width of the dense layer.
         pooling: ``"max"`` or ``"average"`` over the text.
         train: training articles that are used; all by default.
+        test: validation and test articles that are used, each; all by default.
     """
 
     length: int = 1000
@@ -33,15 +38,19 @@ class NewsgroupsTraining(Training):
     hidden: int = 128
     pooling: Literal["max", "average"] = "max"
     train: int | None = None
+    test: int | None = None
 
 
 def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train and test as the settings say; names are those of `NewsgroupsTraining`."""
     chosen = NewsgroupsTraining.of(settings)
     texts = _texts(chosen.length, chosen.keep)
-    if chosen.train is not None:
-        x, y = texts.train
-        texts = replace(texts, train=(x[: chosen.train], y[: chosen.train]))
+    texts = replace(
+        texts,
+        train=_some(texts.train, chosen.train),
+        validation=_some(texts.validation, chosen.test),
+        test=_some(texts.test, chosen.test),
+    )
 
     def network() -> TextCNN:
         return TextCNN(
@@ -53,6 +62,15 @@ def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
         )
 
     return trained(chosen, texts, network)
+
+
+def _some(part: tuple[Tensor, Tensor], count: int | None) -> tuple[Tensor, Tensor]:
+    """So many examples of a part, spread over it evenly."""
+    x, y = part
+    if count is None:
+        return part
+    index = torch.linspace(0, len(y) - 1, min(positive_integer("count", count), len(y))).long()
+    return x[index], y[index]
 
 
 @lru_cache(maxsize=1)

@@ -9,10 +9,11 @@ from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.calibration import DECE, MMCE, WMMCE
 from calibayes.calibration.measures import Measure
-from calibayes.checks import integer, positive, positive_integer
+from calibayes.checks import integer, natural_number, positive, positive_integer
 from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
@@ -21,6 +22,7 @@ from calibayes.posterior import MeanField, Point
 from calibayes.randomness import generator_for
 from calibayes.recipes.reproduce.scoring import Watch, rounded
 from calibayes.recipes.schemes import build, check_scheme, is_bayesian, is_calibration_aware
+from calibayes.schedules import Linear
 from calibayes.training import History, fit
 
 __all__ = ["Training", "trained"]
@@ -41,7 +43,9 @@ class Training:
         epochs: passes over the training examples.
         batch_size: $|B|$.
         optimizer: ``"rmsprop"`` or ``"adam"``.
-        learning_rate: of the optimiser, constant.
+        learning_rate: of the optimiser.
+        schedule: of the learning rate: ``"constant"``, or ``"cosine"`` for one that falls to zero.
+        warm_up: epochs over which $\lambda$ rises from zero.
         samples: $R$.
         predictive_samples: $S$ of the final predictions.
         epoch_samples: $S$ of the predictions after epochs on the way.
@@ -68,6 +72,8 @@ class Training:
     batch_size: int = 128
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     learning_rate: float = 0.002
+    schedule: Literal["constant", "cosine"] = "constant"
+    warm_up: int = 0
     samples: int = 1
     predictive_samples: int = 20
     epoch_samples: int = 5
@@ -89,6 +95,8 @@ class Training:
         for name in _COUNTS:
             positive_integer(name, getattr(self, name))
         integer("seed", self.seed)
+        for name in ("start_epochs", "warm_up", "held_out"):
+            natural_number(name, getattr(self, name))
         positive("learning_rate", self.learning_rate)
         check_scheme(self.scheme)
         for name, has in (("lam", is_calibration_aware(self.scheme)), ("beta", is_bayesian(self.scheme))):
@@ -100,6 +108,7 @@ class Training:
         for name, known in (
             ("optimizer", ("rmsprop", "adam")),
             ("measure", _MEASURES),
+            ("schedule", ("constant", "cosine")),
             ("prior_mean", ("zero", "initial")),
         ):
             if getattr(self, name) not in known:
@@ -150,7 +159,8 @@ def trained(settings: Training, splits: Splits, network: Callable[[], nn.Module]
         plain = replace(settings, scheme="fnn", lam=0.0, beta=0.0, epochs=settings.start_epochs)
         history = _fit(plain, start, Objective(lam=0.0), data, None, None)
         net = start.network()
-    posterior, objective = _posterior(settings, net)
+    steps = -(-len(train[1]) // settings.batch_size)
+    posterior, objective = _posterior(settings, net, steps)
     watch = Watch(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
     found = _fit(settings, posterior, objective, data, held_out, watch)
     return {
@@ -164,11 +174,11 @@ def trained(settings: Training, splits: Splits, network: Callable[[], nn.Module]
     }
 
 
-def _posterior(settings: Training, net: nn.Module) -> tuple[Point | MeanField, Objective]:
+def _posterior(settings: Training, net: nn.Module, steps: int) -> tuple[Point | MeanField, Objective]:
     posterior, objective = build(
         settings.scheme,
         net,
-        lam=settings.lam,
+        lam=Linear(end=settings.lam, steps=settings.warm_up * steps) if settings.warm_up else settings.lam,
         beta=settings.beta,
         prior_std=settings.prior_std,
         init_std=settings.init_std,
@@ -187,11 +197,16 @@ def _fit(
     watch: Watch | None,
 ) -> History:
     made = torch.optim.RMSprop if settings.optimizer == "rmsprop" else torch.optim.Adam
+    examples = len((data.data if isinstance(data, Augmented) else data)[1])
+    steps = settings.epochs * -(-examples // settings.batch_size)
+    falling = settings.schedule == "cosine"
     history = fit(
         posterior,
         data,
         objective,
         optimizer=lambda parameters: made(parameters, lr=settings.learning_rate),
+        scheduler=(lambda optimizer: CosineAnnealingLR(optimizer, steps)) if falling else None,
+        scheduler_interval="step",
         epochs=settings.epochs,
         batch_size=settings.batch_size,
         samples=settings.samples,
