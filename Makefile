@@ -30,7 +30,7 @@ demo: setup
 	$(RUN)/calibayes demo
 
 test: setup lint
-	$(RUN)/python -m pytest -q -m "not browser and not ray and not dask and not mlflow" -n 2 --dist worksteal
+	$(RUN)/python -m pytest -q -m "not browser and not ray and not dask and not mlflow" -n 2 --dist loadfile
 
 test-extras: $(VENV)/.ready-extras
 	$(RUN)/python -m pytest -q -m "browser or ray or dask or mlflow" tests/report tests/sweeps

@@ -15,7 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-__all__ = ["TreeFileError", "read_tree", "write_tree"]
+__all__ = ["UNFINISHED", "TreeFileError", "read_tree", "write_tree"]
+
+UNFINISHED = ".calibayes-part"  # the end of the name of a file that is being written
 
 _KEY = "calibayes"
 
@@ -29,7 +31,7 @@ def write_tree(path: Path, kind: str, tree: Any) -> None:
     tensors: dict[str, Tensor] = {}
     body = json.dumps(_encoded(tree, tensors, ""))
     header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
     os.close(handle)
     temporary = Path(name)
     try:

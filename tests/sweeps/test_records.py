@@ -15,6 +15,7 @@ import torch
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.claims import claim_path
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store
+from calibayes.treefile import UNFINISHED
 
 RECORD = Record(
     trial="module:function",
@@ -136,16 +137,17 @@ def test_writers_at_once_never_leave_a_torn_file(store: Store) -> None:
 
 
 def test_what_a_killed_process_was_writing_is_cleared_away_but_not_what_another_one_is(store: Store) -> None:
-    old, new = store.folder / ".fnn-1.safetensors-abc", store.folder / ".fnn-2.safetensors-def"
-    claimed = claim_path(store.folder, "sweep-1")
-    for path in (old, new, claimed):
+    old, new = (store.folder / f".fnn-{k}.safetensors-abc{UNFINISHED}" for k in (1, 2))
+    claimed, others = claim_path(store.folder, "sweep-1"), store.folder / ".pre-commit-config.yaml"
+    for path in (old, new, claimed, others):
         path.write_bytes(b"half")
-    for path in (old, claimed):
+    for path in (old, claimed, others):
         os.utime(path, (time.time() - 7200,) * 2)
     store.open()
     assert not old.exists()
     assert new.exists()
     assert claimed.exists()  # a trial may take longer than an hour
+    assert others.exists()  # --out may be anybody's folder
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -54,16 +54,13 @@ def reproduce(
         _pretrain(preset, console)
         return
     from calibayes.recipes.reproduce.experiments import experiment
-    from calibayes.recipes.reproduce.show import only as only_those
     from calibayes.recipes.reproduce.show import show
     from calibayes.sweeps.arguments import choices
 
-    chosen = experiment(name, preset)
-    if only:
-        chosen = only_those(chosen, choices(only))
     whole = show(
-        chosen,
+        experiment(name, preset),
         out,
+        wanted=choices(only) if only else None,
         console=console,
         aside=aside,
         run=not figures_only,

@@ -14,7 +14,7 @@ try:
 except ImportError:  # a system without these locks: two sweeps in one folder may do the same trial
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["abandoned", "claim", "claim_path", "held_by", "is_claim"]
+__all__ = ["abandoned", "claim", "claim_path", "held_by"]
 
 _SUFFIX = ".claim"
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # what a file system without locks answers
@@ -23,11 +23,6 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}  # wha
 def claim_path(folder: Path, key: str) -> Path:
     """The file that is locked while a trial, or a sweep of that name, is under way."""
     return folder / f".{key}{_SUFFIX}"
-
-
-def is_claim(path: Path) -> bool:
-    """Whether a file in a folder of results is a claim."""
-    return path.name.startswith(".") and path.suffix == _SUFFIX
 
 
 @contextmanager

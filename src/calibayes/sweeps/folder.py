@@ -16,7 +16,7 @@ import torch
 
 import calibayes
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.claims import is_claim
+from calibayes.treefile import UNFINISHED
 
 __all__ = ["clear_abandoned", "machine", "prepare", "unwritable", "versions", "write_whole"]
 
@@ -36,15 +36,15 @@ def prepare(folder: Path) -> None:
 
 def clear_abandoned(folder: Path) -> None:
     """Remove what was being written when a process was killed, but not what another one is writing now."""
-    for left in folder.glob(".*-*"):
+    for left in folder.glob(f".*{UNFINISHED}"):
         with contextlib.suppress(FileNotFoundError):  # another process has cleared it away
-            if not is_claim(left) and time.time() - left.stat().st_mtime > _ABANDONED:
+            if left.is_file() and time.time() - left.stat().st_mtime > _ABANDONED:
                 left.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that whoever looks finds the old one or the whole new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -175,9 +175,9 @@ def storable(value: Any, place: str = "the result") -> Any:
     """A result as it is kept: arrays as tensors, single numbers as such, NaN as None, tuples as lists; or a named error."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray | Tensor) and value.ndim == 0):
         value = value.item()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return torch.from_numpy(np.ascontiguousarray(value))
-    if isinstance(value, Tensor):
+    if isinstance(value, Tensor) and value.layout == torch.strided and not (value.is_complex() or value.is_quantized):
         return value.detach().cpu()
     if value is None or isinstance(value, bool | int | float | str):
         return as_json_numbers(value)

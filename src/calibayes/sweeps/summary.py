@@ -27,6 +27,7 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
         over: the setting that means are taken over.
     """
     from rich.table import Table
+    from rich.text import Text
 
     done = [(trial.settings, _numbers(trial.result)) for trial in found if trial.error is None]
     known = list(dict.fromkeys(name for _, numbers in done for name in numbers))
@@ -43,13 +44,13 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
     title = f"Mean{f' ± standard deviation over {over}s' if spread else ''}{left_out}"
     table = Table(title=title, title_justify="left", title_style="", box=None, pad_edge=False)
     for name in names:
-        table.add_column(name)
+        table.add_column(Text(name))
     table.add_column("trials", justify="right")
     for name in columns:
-        table.add_column(name, justify="right")
+        table.add_column(Text(name), justify="right")
     for group, members in groups.items():
         cells = [_mean([each[name] for each in members if name in each]) for name in columns]
-        table.add_row(*group, str(len(members)), *cells)
+        table.add_row(*map(Text, group), str(len(members)), *cells)
     return table
 
 

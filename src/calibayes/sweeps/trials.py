@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -138,9 +138,9 @@ def _run(job: Job, post: Post) -> Record:
     try:
         function = pickle.loads(job.call)
         found = function(copy.deepcopy(job.settings))
-        result = storable(found)
-        if not isinstance(result, dict):
+        if not isinstance(found, Mapping):
             raise TypeError(f"Expected the trial to return a dict, but got {found!r} ({type(found).__name__}).")
+        result = storable(found)
     except KeyboardInterrupt:
         raise
     except BaseException as raised:  # sys.exit() in a trial ends the trial, not its worker

@@ -102,6 +102,23 @@ def test_reliability_diagrams_of_cifar10(tmp_path: Path) -> None:
     assert sum(final["reliability"]["test"]["count"]) == 200
 
 
+@TEXTS
+def test_records_of_another_version_and_damaged_ones_are_left_out_and_sizes_are_not_mixed(folder: Path) -> None:
+    start("newsgroups-epochs", folder)
+    first, second, _ = sorted((folder / "newsgroups").glob("*fnn-seed0-*.json"))[:3]
+    kept = [first.read_bytes(), second.read_bytes()]
+    first.write_text(first.read_text().replace('"version": 2', '"version": 1'))
+    second.write_bytes(kept[1][:100])
+    done = start("newsgroups-epochs", folder, "--figures-only")
+    assert f"Cannot be read, and is left out: {second}" in done.stderr
+    assert "5 trainings are missing." in done.stdout
+    first.write_bytes(kept[0])
+    second.write_bytes(kept[1])
+    done = reproduce("newsgroups-epochs", "--figures-only", "--preset", "cpu", "--out", folder)
+    assert done.exit_code == 2
+    assert "holds results of preset tiny. For preset cpu, choose another --out" in done.stderr
+
+
 def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
     for words, message in (
         (("fig1",), "Expected the experiment to be one of newsgroups-epochs"),

@@ -81,7 +81,7 @@ def pretrained_file(name: str) -> Path:
     if not path.is_file():
         raise DataError(
             f"Expected the weights of {name} in {str(path)!r}, but there are none. "
-            f"Make them: `calibayes reproduce cifar10-pretrain --network {name}`."
+            f"Make them: `calibayes reproduce cifar10-pretrain{' --preset paper' if name == 'resnet18-3x3' else ''}`."
         )
     return path
 

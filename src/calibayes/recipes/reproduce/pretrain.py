@@ -69,7 +69,9 @@ def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: boo
     Returns:
         What is known of the weights: their file, settings, scores on test images, time, versions and machine.
     """
-    place = (data_folder() if folder is None else folder) / settings.network
+    # Weights from a part of the images are not for the experiments, and lie where these do not look.
+    name = settings.network if settings.train is None else f"{settings.network}-from-{settings.train}"
+    place = (data_folder() if folder is None else folder) / name
     path = place / f"{settings.network}-cifar10.safetensors"
     if path.exists():
         raise InvalidArgumentError(f"Expected no weights in {str(path)!r} yet, but they are there. Remove them to make others.")

@@ -14,13 +14,14 @@ from calibayes.recipes.reproduce.experiments import Experiment, Part
 from calibayes.recipes.reproduce.figures import draw
 from calibayes.recipes.reproduce.found import FoundPart, found_parts
 from calibayes.recipes.reproduce.table import samples_table, scores_table, summary
-from calibayes.sweeps import read, sweep
+from calibayes.sweeps import Trial, read, sweep
 from calibayes.sweeps.folder import prepare, write_whole
+from calibayes.sweeps.identity import function_and_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["VERSION", "only", "show"]
+__all__ = ["VERSION", "only", "recorded", "show"]
 
 VERSION = 2  # raise it when a training with the same settings would come out otherwise
 _WIDTH = 160
@@ -45,6 +46,7 @@ def show(
     experiment: Experiment,
     folder: Path,
     *,
+    wanted: Mapping[str, Sequence[Any]] | None = None,
     console: Console,
     aside: Console,
     run: bool = True,
@@ -58,6 +60,7 @@ def show(
         experiment: what to train.
         folder: where everything goes; started again with it, only what is missing is trained. The records of trainings
             lie in a folder for each data set, so that experiments share those that they have in common.
+        wanted: settings of the trainings to run, as of `only`; figures and tables are always those of all that there are.
         console: where results are printed.
         aside: where progress is shown.
         run: whether to train; otherwise only what is there is drawn.
@@ -67,10 +70,13 @@ def show(
     """
     prepare(folder / experiment.name)
     place = folder / experiment.data
-    settings = experiment.settings()
-    aside.print(f"{experiment.title}: {len(settings)} trainings, preset {experiment.preset}.", highlight=False)
+    _check_preset(experiment, folder)
+    asked = only(experiment, wanted) if wanted else experiment
+    failed: list[Trial] = []
     if run:
-        trials = sweep(
+        settings = asked.settings()
+        aside.print(f"{experiment.title}: {len(settings)} trainings, preset {experiment.preset}.", highlight=False)
+        failed = sweep(
             experiment.trial,
             settings,
             place,
@@ -81,23 +87,47 @@ def show(
             address=address,
             cost=_cost,
             progress=aside,
-        )
-    else:
-        trials = read(place)
-    parts = found_parts(experiment, trials)
+        ).failed
+    parts = recorded(experiment, folder, aside)
     if not any(part.results for part in parts):
-        raise InvalidArgumentError(f"Expected results of {experiment.name} in {str(place)!r}, but there are none.")
+        because = f" The first failure: {failed[0].error.message}" if failed and failed[0].error else ""
+        raise InvalidArgumentError(f"Expected results of {experiment.name} in {str(place)!r}, but there are none.{because}")
     _write(experiment, parts, folder / experiment.name, console, aside)
-    for trial in trials.failed if run else []:
+    for trial in failed:
         assert trial.error is not None
         aside.print(f"Failed: {trial.path.name}: {trial.error.message}", markup=False, highlight=False, soft_wrap=True)
-    return all(part.missing == 0 for part in parts)
+    return not failed
+
+
+def recorded(experiment: Experiment, folder: Path, aside: Console | None = None) -> list[FoundPart]:
+    """The results of an experiment that lie in a folder; records that cannot be read are named on ``aside``."""
+    known = read(folder / experiment.data)
+    if aside is not None:
+        for path in known.damaged:
+            aside.print(f"Cannot be read, and is left out: {path}", markup=False, highlight=False, soft_wrap=True)
+    _, name = function_and_name(experiment.trial)
+    ours = [trial for trial in known if (trial.record.trial, trial.record.version) == (name, VERSION)]
+    return found_parts(experiment, ours)
+
+
+def _check_preset(experiment: Experiment, folder: Path) -> None:
+    """Raise if the folder has figures of another size, which would be replaced."""
+    path = folder / experiment.name / "summary.json"
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))["preset"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if before != experiment.preset:
+        raise InvalidArgumentError(
+            f"{str(path.parent)!r} holds results of preset {before}. For preset {experiment.preset}, choose another --out."
+        )
 
 
 def _write(experiment: Experiment, parts: list[FoundPart], folder: Path, console: Console, aside: Console) -> None:
     from rich.console import Console
 
-    table = scores_table(f"{experiment.title} (test, mean ± standard deviation over seeds)", parts)
+    title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
+    table = scores_table(title, parts)
     missing = sum(part.missing for part in parts)
     note = f"{missing} trainings are missing." if missing else ""
     text = io.StringIO()
@@ -105,11 +135,11 @@ def _write(experiment: Experiment, parts: list[FoundPart], folder: Path, console
     shown = [table, *([] if samples is None else [samples]), *([note] if note else [])]
     Console(file=text, width=_WIDTH, color_system=None, highlight=False).print(*shown, sep="\n")
     printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
-    console.out(printed, end="", highlight=False)
     write_whole(folder / "table.txt", printed.encode())
     numbers = {"experiment": experiment.name, "preset": experiment.preset, "parts": summary(parts)}
     write_whole(folder / "summary.json", (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
     names = ["table.txt", "summary.json", *draw(experiment.name, parts, folder)]
+    console.out(printed, end="", highlight=False)  # last: whoever reads it may stop listening
     aside.print(f"Written to {folder}: {', '.join(names)}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.claims import Claim, claims
 from calibayes.recipes.reproduce.experiments import experiment
-from calibayes.recipes.reproduce.found import FoundPart, found_parts
-from calibayes.sweeps import read
+from calibayes.recipes.reproduce.found import FoundPart
+from calibayes.recipes.reproduce.show import recorded
 from calibayes.sweeps.folder import write_whole
 
 if TYPE_CHECKING:
@@ -44,17 +44,16 @@ def show_claims(folder: Path, preset: str, *, console: Console) -> list[Claim]:
     text = io.StringIO()
     _print(found, text)
     printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
-    console.out(printed, end="", highlight=False)
     write_whole(folder / "claims.txt", printed.encode())
     numbers = {"preset": preset, "claims": [claim.to_dict() for claim in found]}
     write_whole(folder / "claims.json", (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
+    console.out(printed, end="", highlight=False)  # last: whoever reads it may stop listening
     return found
 
 
 def _parts(name: str, folder: Path, preset: str) -> list[FoundPart]:
     asked = experiment(name, preset)
-    place = folder / asked.data
-    return found_parts(asked, read(place)) if place.is_dir() else []
+    return recorded(asked, folder) if (folder / asked.data).is_dir() else []
 
 
 def _print(found: list[Claim], text: io.StringIO) -> None:
