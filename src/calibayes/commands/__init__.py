@@ -1,1 +1,1 @@
-"""The commands of the command line that are too long for its own file."""
+"""The commands of the command line, one a file."""

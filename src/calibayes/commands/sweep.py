@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calibayes.commands.typed import typed
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
 from calibayes.sweeps.found import Sweep
@@ -122,9 +122,8 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
         return calibayes.sweep(name, settings, folder, **others)
     except KeyboardInterrupt:
         kept = len(_known(Store(folder), _keys(name, others["version"], settings)))
-        typed = shlex.join(["calibayes", *sys.argv[1:]])
         aside.print(
-            f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed}", soft_wrap=True, markup=False
+            f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed()}", soft_wrap=True, markup=False
         )
         raise typer.Exit(_INTERRUPTED) from None
 

@@ -20,7 +20,7 @@ from calibayes.sweeps.trials import Job
 
 __all__ = ["RECIPE", "Memory"]
 
-RECIPE = 1  # raise it when a training with the same settings would come out otherwise
+RECIPE = 2  # raise it when a training with the same settings would come out otherwise
 _OF_A_TRAINING = ("epochs", "batch_size", "learning_rate", "samples", "predictive_samples", "prior_std", "init_std")
 
 
