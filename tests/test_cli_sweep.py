@@ -97,7 +97,32 @@ def test_a_file_a_function_of_ones_own_failures_and_what_is_left_to_do(tmp_path:
     kept = run("plan.toml", "--keep-failures")
     assert (kept.exit_code, "(3 from before), 1 failed" in kept.output) == (1, True)
     wrong = run("plan.toml", "--show", "hlaf")
-    assert (wrong.exit_code, "got 'hlaf'" in wrong.output) == (2, True)
+    assert (wrong.exit_code, "got 'hlaf'; there are ['deep.n', 'half']" in wrong.output) == (1, True)
+    assert line(wrong.output, "2") == ["2", "1", "2", "1"]  # nothing of a long sweep is lost for a misspelt name
+    dry = run("plan.toml", "--dry-run", "--keep-failures")
+    assert "failed before: n=1\n" in dry.output
+    assert "0 of 3 trials" in dry.output
+
+
+def test_a_function_of_ones_own_gets_every_setting_and_numbers_that_are_not_finite_are_told(tmp_path: Path) -> None:
+    Path("odd.py").write_text(
+        "def trial(settings):\n"
+        "    return {'loss': float('nan') if settings['seed'] == 1 else settings['lam'], 'big': 10**400, 'zero': 0.0}\n"
+    )
+    done = run("--trial", "odd:trial", "--set", "scheme=fnn", "--set", "lam=1,20", "--seeds", "3", "--out", "there")
+    assert done.exit_code == 0, done.output
+    assert line(done.output, "lam") == ["lam", "trials", "big", "loss", "zero"]
+    assert " ".join(line(done.output, "20")[2:]) == "– (3 not finite) 20.00 ± 0.00 (1 not finite) 0 ± 0"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("def", "SyntaxError"), ("1 / 0", "ZeroDivisionError"), ("exit(3)", "SystemExit")]
+)
+def test_a_module_that_cannot_be_imported_is_one_line(text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("broken_module.py").write_text(text)
+    done = run("--trial", "broken_module:trial", "--set", "n=1")
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
+    assert f"'broken_module:trial': it raises {message}" in done.output
 
 
 @pytest.mark.parametrize(
@@ -110,7 +135,7 @@ def test_a_file_a_function_of_ones_own_failures_and_what_is_left_to_do(tmp_path:
         (["--seeds", "0"], "`seeds` to be a positive integer, but got 0"),
         (["--set", "lam=3", "--backend", "slurm"], "but got 'slurm'"),
         (["--set", "epochs=1", "--trial", "nowhere:trial"], "Cannot import the module of the trial 'nowhere:trial'"),
-        (["--set", "epochs=1", "--out", "taken/there"], "Cannot write to 'taken/there': Not a directory"),
+        (["--set", "epochs=1", "--out", "taken/there"], "taken/there': Not a directory"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(words: list[str], message: str) -> None:

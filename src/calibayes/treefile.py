@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-__all__ = ["UNFINISHED", "TreeFileError", "read_tree", "write_tree"]
+__all__ = ["UNFINISHED", "NewerFileError", "TreeFileError", "read_tree", "write_tree"]
 
 UNFINISHED = ".calibayes-part"  # the end of the name of a file that is being written
 
@@ -24,6 +24,10 @@ _KEY = "calibayes"
 
 class TreeFileError(Exception):
     """The file is torn, or not one of ours; callers turn this into a named error."""
+
+
+class NewerFileError(TreeFileError):
+    """The file is whole, but of a format that this version does not know."""
 
 
 def write_tree(path: Path, kind: str, tree: Any) -> None:
@@ -64,7 +68,7 @@ def read_tree(path: Path, kind: str) -> Any:
         if header["kind"] != kind:
             raise TreeFileError(f"it holds a {header['kind']}, not a {kind}")
         if header["format"] != 1:
-            raise TreeFileError(f"its format {header['format']} is not one that this version of calibayes reads")
+            raise NewerFileError(f"its format {header['format']} is not one that this version of calibayes reads")
         if header["crc32"] != _checksum(header["tree"], tensors):
             raise TreeFileError("its checksum does not fit its contents")
         return _decoded(json.loads(header["tree"]), tensors)

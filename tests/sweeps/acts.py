@@ -95,7 +95,19 @@ def takes_the_folder_away(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def odd(settings: dict[str, Any]) -> Any:
-    return {"y": object()} if settings["n"] else [1, 2]
+    if settings["n"] == 3:
+        raise SpeechlessError
+    return ([1, 2], {"y": object()}, {"y": 10**5000})[settings["n"]]
+
+
+class SpeechlessError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+def goes_away(settings: dict[str, Any]) -> dict[str, Any]:
+    os.chdir("elsewhere" if settings["n"] == 0 else "..")
+    return {"y": settings["n"]}
 
 
 def clashes(settings: dict[str, Any]) -> dict[str, Any]:

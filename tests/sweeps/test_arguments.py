@@ -47,13 +47,30 @@ def test_the_command_line_has_the_last_word(tmp_path: Path) -> None:
 
 
 def test_words_become_numbers_where_they_are_some() -> None:
-    assert choices(["a=1, 2.5,1e-3,x,true,null,NaN,-3"]) == {"a": [1, 2.5, 0.001, "x", True, None, "NaN", -3]}
+    assert choices(["a=1, 2.5,1e-3,x,true,null,-3"]) == {"a": [1, 2.5, 0.001, "x", True, None, -3]}
 
 
-@pytest.mark.parametrize("word", ["lam", "lam=", "=3", " = "])
+@pytest.mark.parametrize("word", ["lam", "lam=", "=3", " = ", "lam=1,,3", "lam=1,"])
 def test_words_without_a_name_or_a_value_are_quoted(word: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"like lam=1,3,10, but got '{word}'"):
         choices([word])
+
+
+def test_lists_dicts_and_quoted_texts_are_one_value() -> None:
+    found = choices(["widths=[64,32],[]", 'x={"a":[1,2],"b":3},4', 'text="a,b","nan",c[1'])
+    assert found == {"widths": [[64, 32], []], "x": [{"a": [1, 2], "b": 3}, 4], "text": ["a,b", "nan", "c[1"]}
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "inf", "-Infinity", "1e999"])
+def test_numbers_are_finite(value: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"the values of --set to be finite, but got '{value}' in 'lam=1,{value}'"):
+        choices([f"lam=1,{value}"])
+
+
+def test_what_selects_may_be_repeated() -> None:
+    assert choices(["seed=1", "seed=2,3"], "--only", again=True) == {"seed": [1, 2, 3]}
+    with pytest.raises(InvalidArgumentError, match="Expected --only to be like"):
+        choices(["seed"], "--only")
 
 
 def test_a_setting_is_named_once() -> None:
@@ -64,6 +81,9 @@ def test_a_setting_is_named_once() -> None:
 def test_seeds_and_a_setting_of_that_name_do_not_go_together() -> None:
     with pytest.raises(InvalidArgumentError, match=r"seeds or the setting seed, but got 2 and \[3, 4\]"):
         Plan(settings={"seed": [3, 4]}).combinations({}, 2)
+    assert Plan(seeds=3).combinations({"seed": [7]}, None) == [{"seed": 7}]
+    with pytest.raises(InvalidArgumentError, match="`seeds` to be at most 100,000, but got 1000000000"):
+        Plan().combinations({}, 10**9)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import resource
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,33 @@ def test_a_trial_that_exits_ends_itself_alone(place: Place) -> None:
 
 
 def test_what_cannot_be_kept_is_a_failure_with_a_name(place: Place) -> None:
-    not_a_dict, not_storable = place.sweep(acts.odd, 0, 1).failed
+    not_a_dict, not_storable, not_writable, not_sayable = place.sweep(acts.odd, 0, 1, 2, 3).failed
     assert "TypeError: Expected the trial to return a dict, but got [1, 2] (list)." in str(not_a_dict.error)
     assert "Expected the result['y'] to be a number, text" in str(not_storable.error)
+    assert "Exceeds the limit" in str(not_writable.error)
+    assert str(not_sayable.error) == "SpeechlessError: an error that cannot be shown"
+
+
+def test_a_trial_may_go_to_another_folder(place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    found = cb.sweep(acts.goes_away, [{"n": n} for n in range(2)], "there", workers=1, progress=False)
+    assert len(found.results()) == len(list((tmp_path / "there").glob("*.json"))) == 2
+
+
+def test_a_long_label_of_any_letters_fits_into_a_name(place: Place) -> None:
+    place.sweep(acts.square, 1, label="試" * 200)
+    assert [path.name.startswith("試" * 40 + "-") for path in place.files] == [True]
+
+
+def test_what_a_newer_version_wrote_is_not_replaced(place: Place) -> None:
+    place.sweep(acts.square, 1)
+    (path,) = place.folder.glob("*.json")
+    newer = path.read_text().replace('"format": 1', '"format": 2')
+    path.write_text(newer)
+    with pytest.raises(DataError, match=r"its format 2 is not one that this version of calibayes reads. Update calibayes"):
+        place.sweep(acts.square, 1)
+    assert path.read_text() == newer
 
 
 def test_the_same_settings_are_one_trial_and_whole_numbers_have_one_form(place: Place) -> None:
@@ -243,6 +268,8 @@ def test_reading_needs_a_folder(tmp_path: Path) -> None:
         ({"threads": 1.5}, "`threads` to be a positive integer, but got 1.5"),
         ({"retries": -1}, "`retries` to be an integer of at least 0, but got -1"),
         ({"label": "{m}"}, r"the label '\{m\}' to name settings"),
+        ({"label": "{n[0]}"}, r"the label '\{n\[0\]\}' to name settings"),
+        ({"cost": lambda settings: 0}, "`cost` to be a positive finite number, but got 0"),
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
@@ -250,6 +277,16 @@ def test_bad_input_is_named(tmp_path: Path, arguments: dict[str, Any], message: 
     with pytest.raises(InvalidArgumentError, match=message):
         cb.sweep(**{**usual, **arguments})
     assert not (tmp_path / "there").exists()
+
+
+def test_a_trial_that_cannot_be_sent_to_workers_is_named(tmp_path: Path) -> None:
+    def trial(settings: dict[str, Any]) -> dict[str, Any]:
+        return {"y": lock.locked()}
+
+    lock = threading.Lock()
+    trial.__qualname__ = "trial"
+    with pytest.raises(InvalidArgumentError, match=r"Cannot send the trial 'tests.sweeps.test_sweep:trial' to workers: .*lock"):
+        cb.sweep(trial, [{"n": 1}], tmp_path / "there")
 
 
 def test_a_choice_without_values_is_named() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from calibayes.commands.typed import INTERRUPTED
 from calibayes.errors import CalibayesError
 
 __all__ = ["app"]
@@ -35,7 +37,8 @@ def get(
     from calibayes.data.fetching import SETS, data_set, obtain, watcher
     from calibayes.data.folder import data_folder
 
-    wanted = [data_set(name) for name in dict.fromkeys(SETS if "all" in names else names)]
+    named = {name: data_set(name) for name in names if name != "all"}
+    wanted = list((SETS if "all" in names else named).values())
     failed = False
     for each in wanted:
         try:
@@ -43,7 +46,7 @@ def get(
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
             typer.echo("Stopped. What has come is kept: the same command goes on with it.", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         except CalibayesError as error:
             typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
             failed = True
@@ -78,7 +81,7 @@ def list_(
                 "path": str(root / each.place),
                 "status": status,
                 "note": note,
-                "command": f"calibayes data get {each.name}",
+                "command": f"calibayes data get {each.name}{'' if folder is None else f' --folder {shlex.quote(str(folder))}'}",
             }
         )
     if as_json:

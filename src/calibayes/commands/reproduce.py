@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calibayes.commands.typed import INTERRUPTED, typed
+from calibayes.errors import InvalidArgumentError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["reproduce"]
 
 
+_NOT_FOR = {
+    "claims": ("only", "workers", "backend", "address", "figures_only"),
+    "cifar10-pretrain": ("out", "only", "workers", "backend", "address", "figures_only"),
+}
+
+
 def reproduce(
+    ctx: typer.Context,
     name: Annotated[
         str,
         typer.Argument(
@@ -45,6 +55,7 @@ def reproduce(
     from rich.console import Console
 
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    _check_given(ctx, name)
     if name == "claims":
         from calibayes.recipes.reproduce.show_claims import show_claims
 
@@ -57,19 +68,31 @@ def reproduce(
     from calibayes.recipes.reproduce.show import show
     from calibayes.sweeps.arguments import choices
 
-    whole = show(
-        experiment(name, preset),
-        out,
-        wanted=choices(only) if only else None,
-        console=console,
-        aside=aside,
-        run=not figures_only,
-        workers=workers,
-        backend=backend,
-        address=address,
-    )
+    try:
+        whole = show(
+            experiment(name, preset),
+            out,
+            wanted=choices(only, "--only", again=True) if only else None,
+            console=console,
+            aside=aside,
+            run=not figures_only,
+            workers=workers,
+            backend=backend,
+            address=address,
+        )
+    except KeyboardInterrupt:
+        aside.print(f"Stopped. What is trained is kept in {out}; to go on: {typed()}", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None
     if not whole and not figures_only:
         raise typer.Exit(1)
+
+
+def _check_given(ctx: typer.Context, name: str) -> None:
+    """Refuse options that would change nothing."""
+    for option in _NOT_FOR.get(name, ()):
+        source = ctx.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InvalidArgumentError(f"Expected no --{option.replace('_', '-')} with {name}, which has no use for it.")
 
 
 def _pretrain(preset: str, console: Console) -> None:

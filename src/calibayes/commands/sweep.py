@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibayes.commands.typed import typed
+from calibayes.commands.typed import INTERRUPTED, typed
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
 from calibayes.sweeps.found import Sweep
 from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import function_and_name, key
-from calibayes.sweeps.records import Store
+from calibayes.sweeps.records import DamagedError, Store
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,6 @@ __all__ = ["sweep"]
 _FASHION = "calibayes.recipes.fashion:fashion_trial"
 _SHOWN = tuple(f"final.{part}" for part in ("test.accuracy", "test.nll", "test.brier", "test.ece", "scaled.nll", "scaled.ece"))
 _WIDEST = 1000  # a row stays a line where no terminal cuts it
-_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
 
 
 def sweep(
@@ -72,14 +71,16 @@ def sweep(
     name = trial or plan.trial or _FASHION
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a module of the user's own
-    settings = for_schemes(checked(plan.combinations(choices(set_ or []), seeds)))
+    settings = checked(plan.combinations(choices(set_ or []), seeds))
+    if name == _FASHION:
+        settings = for_schemes(settings)
     folder = out or Path(plan.out or "calibayes-sweep")
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     check = _check_of(name)
     if dry_run:
         for each in settings:
             check(each)
-        _say_what_is_missing(console, settings, Store(folder), name, plan.version)
+        _say_what_is_missing(console, settings, Store(folder), name, plan.version, keep_failures)
         return
     columns = tuple(show.split(",")) if show else _SHOWN if name == _FASHION else ()
     begin = time.monotonic()
@@ -121,18 +122,23 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
     try:
         return calibayes.sweep(name, settings, folder, **others)
     except KeyboardInterrupt:
-        kept = len(_known(Store(folder), _keys(name, others["version"], settings)))
+        kept = len(_known(Store(folder), _keys(name, others["version"], settings), damaged=lambda path, error: None))
         aside.print(
             f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed()}", soft_wrap=True, markup=False
         )
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
     from calibayes.recipes.compare.printing import print_found
     from calibayes.sweeps.summary import summary_table
 
-    print_found(console, summary_table(found, columns), width=_WIDEST)
+    try:
+        table = summary_table(found, columns)
+    except InvalidArgumentError as error:  # a misspelt name is no reason to show nothing of a long sweep
+        console.print(str(error), soft_wrap=True, markup=False)
+        table = summary_table(found)
+    print_found(console, table, width=_WIDEST)
     names = found.varying()
     for trial in found.failed:
         console.print(f"Failed: {_words(trial.settings, names)}: {trial.error}", soft_wrap=True, markup=False)
@@ -143,14 +149,17 @@ def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folde
     )
 
 
-def _say_what_is_missing(console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str) -> None:
+def _say_what_is_missing(
+    console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str, keep_failures: bool
+) -> None:
     keys = _keys(function_and_name(name)[1], version, settings)
-    known = _known(store, keys)
+    known = _known(store, keys, damaged=lambda _, error: console.print(f"{error}.", soft_wrap=True, markup=False))
     names = varying(settings)
-    for each, its_key in zip(settings, keys, strict=True):
-        state = {None: "to run", True: "there", False: "failed before: to run"}[known.get(its_key)]
+    failed = "failed before" if keep_failures else "failed before: to run"
+    states = [{None: "to run", True: "there", False: failed}[known.get(its_key)] for its_key in keys]
+    for state, each in zip(states, settings, strict=True):
         console.print(f"{state}: {_words(each, names)}", soft_wrap=True, markup=False)
-    left = sum(known.get(its_key) is not True for its_key in keys)
+    left = sum(state.endswith("to run") for state in states)
     console.print(
         f"{left} of {len(settings)} trials of {name} to run; results go to {store.folder}.", soft_wrap=True, markup=False
     )
@@ -160,9 +169,9 @@ def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list
     return [key({"trial": name, "version": version, "settings": each}) for each in settings]
 
 
-def _known(store: Store, keys: list[str]) -> dict[str, bool]:
+def _known(store: Store, keys: list[str], damaged: Callable[[Path, DamagedError], None]) -> dict[str, bool]:
     """The keys whose results are there, and whether they are no failures."""
-    return {record.key: record.error is None for _, record in store.records(lambda path, error: None, keys)}
+    return {record.key: record.error is None for _, record in store.records(damaged, keys)}
 
 
 def _have(settings: list[dict[str, Any]], *names: str) -> bool:

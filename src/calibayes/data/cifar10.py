@@ -14,13 +14,18 @@ from calibayes.data.splits import Splits
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for
 
-__all__ = ["cifar10"]
+__all__ = ["cifar10", "cifar10_folder"]
 
 _CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _TRAIN_FILES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 _TEST_FILES = ("test_batch.bin",)
 _SHAPE = (3, 32, 32)
 _PER_FILE = 10_000
+
+
+def cifar10_folder(folder: str | Path | None = None) -> Path:
+    """The folder of the files, or an error that says how to get it."""
+    return required(data_folder(folder) / "cifar-10-batches-bin", "cifar10", "CIFAR-10")
 
 
 def cifar10(
@@ -55,7 +60,7 @@ def cifar10(
         )
     if test is not None and positive_integer("test", test) > _PER_FILE:
         raise InvalidArgumentError(f"Expected `test` to be at most {_PER_FILE:,}, the number of test images, but got {test}.")
-    root = required(data_folder(folder) / "cifar-10-batches-bin", "cifar10", "CIFAR-10")
+    root = cifar10_folder(folder)
     images, labels = _records(root, _TRAIN_FILES)
     order = torch.randperm(total, generator=generator_for(torch.device("cpu"), seed, "cifar10", "train"))
     held_out, learnt = order[:validation], order[validation:][:train]

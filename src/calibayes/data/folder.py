@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from calibayes.errors import MissingDataError
+from calibayes.errors import InvalidArgumentError, MissingDataError
 
-__all__ = ["data_folder", "required"]
+__all__ = ["data_folder", "required", "visible"]
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
@@ -23,10 +23,10 @@ def data_folder(folder: str | Path | None = None) -> Path:
         '/data/sets'
     """
     if folder is not None:
-        return Path(folder).expanduser()
+        return _expanded(folder)
     chosen = os.environ.get("CALIBAYES_DATA")
     if chosen:
-        return Path(chosen).expanduser()
+        return _expanded(chosen)
     cache = os.environ.get("XDG_CACHE_HOME", "")
     # The specification says that a relative path in this variable is to be ignored.
     return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "calibayes"
@@ -46,3 +46,15 @@ def required(path: Path, name: str, title: str) -> Path:
             "or set CALIBAYES_DATA to the folder that holds it."
         )
     return path
+
+
+def visible(folder: Path) -> list[Path]:
+    """What lies in a folder, in order, without the hidden files that file managers leave there."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def _expanded(folder: str | Path) -> Path:
+    try:
+        return Path(folder).expanduser()
+    except RuntimeError as error:
+        raise InvalidArgumentError(f"Expected the folder of data sets to exist, but got {str(folder)!r}. {error}") from error

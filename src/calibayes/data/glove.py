@@ -12,10 +12,15 @@ from torch import Tensor
 from calibayes.data.folder import data_folder, required
 from calibayes.errors import DataError
 
-__all__ = ["DIMENSIONS", "glove"]
+__all__ = ["DIMENSIONS", "glove", "glove_file"]
 
 DIMENSIONS = 100
 _AGAIN = "Get it again: remove that file, then `calibayes data get glove`."
+
+
+def glove_file(folder: str | Path | None = None) -> Path:
+    """The file of the vectors, or an error that says how to get it."""
+    return required(data_folder(folder) / "glove.6B" / "glove.6B.100d.txt", "glove", "GloVe 6B")
 
 
 def glove(vocabulary: Sequence[str], folder: str | Path | None = None) -> Tensor:
@@ -27,7 +32,7 @@ def glove(vocabulary: Sequence[str], folder: str | Path | None = None) -> Tensor
         vocabulary: the words of rows 1, 2, …
         folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
     """
-    path = required(data_folder(folder) / "glove.6B" / "glove.6B.100d.txt", "glove", "GloVe 6B")
+    path = glove_file(folder)
     places = {word.encode(): index for index, word in enumerate(vocabulary, start=1)}
     vectors = np.zeros((len(vocabulary) + 1, DIMENSIONS), dtype=np.float32)
     with path.open("rb") as lines:

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import natural_number, positive_integer
-from calibayes.data.folder import data_folder, required
+from calibayes.data.folder import data_folder, required, visible
 from calibayes.data.glove import glove
 from calibayes.data.splits import Splits
 from calibayes.data.words import frequent_words, sequences, words
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for
 
-__all__ = ["ARTICLES", "Texts", "newsgroups"]
+__all__ = ["ARTICLES", "Texts", "newsgroups", "newsgroups_folder"]
 
 ARTICLES = {"train": 11_314, "test": 7_532}
 _HEADERS = re.compile(rb"\A.*?\n\r?\n", re.DOTALL)
@@ -35,6 +35,11 @@ class Texts(Splits):
 
     vocabulary: tuple[str, ...]
     embeddings: Tensor
+
+
+def newsgroups_folder(folder: str | Path | None = None) -> Path:
+    """The folder of both parts, or an error that says how to get it."""
+    return required(data_folder(folder) / "20news-bydate", "newsgroups", "20 Newsgroups")
 
 
 def newsgroups(
@@ -74,7 +79,7 @@ def newsgroups(
         raise InvalidArgumentError(
             f"Expected `validation` to leave some of the {ARTICLES['train']:,} training articles, but got {validation}."
         )
-    root = required(data_folder(folder) / "20news-bydate", "newsgroups", "20 Newsgroups")
+    root = newsgroups_folder(folder)
     classes, train_texts, train_labels = _articles(root, "train", headers)
     others, test_texts, test_labels = _articles(root, "test", headers)
     if classes != others:
@@ -99,10 +104,10 @@ def newsgroups(
 def _articles(root: Path, part: Literal["train", "test"], headers: bool) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
     """The groups, and the words and the group of every article of a part."""
     place = required(root / f"20news-bydate-{part}", "newsgroups", "20 Newsgroups")
-    groups = sorted(group for group in place.iterdir() if group.is_dir())
+    groups = [group for group in visible(place) if group.is_dir()]
     texts, labels = [], []
     for label, group in enumerate(groups):
-        for path in sorted(group.iterdir()):
+        for path in visible(group):
             text = path.read_bytes()
             texts.append(words(text if headers else _HEADERS.sub(b"", text)))
             labels.append(label)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import difflib
 import json
+import math
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibayes.checks import positive_integer
+from calibayes.checks import nearest, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.objective import SCHEMES
 from calibayes.sweeps.grid import grid
 from calibayes.sweeps.identity import canonical
 
 __all__ = ["Plan", "choices", "for_schemes", "read_plan"]
+
+_MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,8 @@ class Plan:
 
     def combinations(self, others: Mapping[str, Any], seeds: int | None) -> list[dict[str, Any]]:
         """The settings of all trials; ``others`` and ``seeds``, from the command line, have the last word."""
-        seeds = self.seeds if seeds is None else seeds
+        if seeds is None and "seed" not in others:
+            seeds = self.seeds
         found = []
         for each in self.grid or [{}]:
             asked = {**self.settings, **each, **others}
@@ -52,7 +56,7 @@ class Plan:
                     raise InvalidArgumentError(
                         f"Expected either seeds or the setting seed, but got {seeds} and {asked['seed']}."
                     )
-                asked["seed"] = range(positive_integer("seeds", seeds))
+                asked["seed"] = range(positive_integer("seeds", seeds, most=_MOST_SEEDS))
             found += grid(**asked)
         return found
 
@@ -78,13 +82,8 @@ def read_plan(path: Path) -> Plan:
         raise DataError(f"Expected {str(path)!r} to be a TOML file, but: {error}.") from error
     for name, value in said.items():
         if name not in _KINDS:
-            near = difflib.get_close_matches(name, _KINDS, n=1)
-            hint = (
-                f"Did you mean {near[0]!r}?"
-                if near
-                else f"Settings of trials belong below [settings]; others are {', '.join(_KINDS)}."
-            )
-            raise DataError(f"Expected {str(path)!r} not to have {name!r}. {hint}")
+            others = f"Settings of trials belong below [settings]; others are {', '.join(_KINDS)}."
+            raise DataError(f"Expected {str(path)!r} not to have {name!r}. {nearest(name, _KINDS, others)}")
         kind, words = _KINDS[name]
         parts = value if name == "grid" and isinstance(value, list) else [{}]
         if not isinstance(value, kind) or not all(isinstance(part, dict) for part in parts):
@@ -92,21 +91,27 @@ def read_plan(path: Path) -> Plan:
     return Plan(**said)
 
 
-def choices(words: Sequence[str]) -> dict[str, Any]:
-    """Settings and their values from words such as ``lam=1,3,10``.
+def choices(words: Sequence[str], option: str = "--set", *, again: bool = False) -> dict[str, list[Any]]:
+    """Settings and their values from words such as ``lam=1,3,10``; a list or dict as JSON writes it is one value.
+
+    Args:
+        words: what was typed.
+        option: what they were typed behind.
+        again: whether a setting may be named again, with further values.
 
     Example:
-        >>> choices(["lam=1,3.5", "scheme=ca-fnn", "augment=true"])
-        {'lam': [1, 3.5], 'scheme': ['ca-fnn'], 'augment': [True]}
+        >>> choices(["lam=1,3.5", "scheme=ca-fnn", "augment=true", "widths=[64,32],[128]"])
+        {'lam': [1, 3.5], 'scheme': ['ca-fnn'], 'augment': [True], 'widths': [[64, 32], [128]]}
     """
-    found: dict[str, Any] = {}
+    found: dict[str, list[Any]] = {}
     for word in words:
-        name, equals, values = word.partition("=")
-        if not equals or not name.strip() or not values.strip():
-            raise InvalidArgumentError(f"Expected --set to be like lam=1,3,10, but got {word!r}.")
-        if name.strip() in found:
-            raise InvalidArgumentError(f"Expected --set to name {name.strip()!r} once, but got it again: {word!r}.")
-        found[name.strip()] = [_value(value.strip()) for value in values.split(",")]
+        name, equals, values = (part.strip() for part in word.partition("="))
+        parts = [value.strip() for value in _commas(values)]
+        if not equals or not name or not all(parts):
+            raise InvalidArgumentError(f"Expected {option} to be like lam=1,3,10, but got {word!r}.")
+        if name in found and not again:
+            raise InvalidArgumentError(f"Expected {option} to name {name!r} once, but got it again: {word!r}.")
+        found.setdefault(name, []).extend(_value(value, option, word) for value in parts)
     return found
 
 
@@ -127,8 +132,31 @@ def for_schemes(settings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _value(text: str) -> Any:
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')
+
+
+def _commas(text: str) -> list[str]:
+    """The text cut at commas, but not within quotes, brackets or braces."""
+    depth, begin, found = 0, 0, []
+    for mark in _MARKS.finditer(text):
+        depth += (mark[0] in "[{") - (mark[0] in "]}")
+        if mark[0] == "," and depth <= 0:
+            found.append(text[begin : mark.start()])
+            begin = mark.end()
+    return [*found, text[begin:]]
+
+
+def _value(text: str, option: str, word: str) -> Any:
+    if not _may_be_finite(text):
+        raise InvalidArgumentError(f"Expected the values of {option} to be finite, but got {text!r} in {word!r}.")
     try:
-        return json.loads(text, parse_constant=lambda name: name)
-    except ValueError:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return text
+
+
+def _may_be_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return True

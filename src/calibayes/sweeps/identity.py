@@ -70,6 +70,10 @@ def _imported(name: str) -> Function:
         raise InvalidArgumentError(
             f"Cannot import the module of the trial {name!r}: {error}. Is it installed, or in the current folder?"
         ) from error
+    except (Exception, SystemExit) as error:
+        raise InvalidArgumentError(
+            f"Cannot import the module of the trial {name!r}: it raises {type(error).__name__}: {error}."
+        ) from error
     value = getattr(found, function, None)
     if not callable(value):
         raise InvalidArgumentError(f"Expected the module {module!r} to have a function {function!r}, but it has none.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,7 +69,8 @@ class Progress:
     def note(self, line: str) -> None:
         """A line that stays, above the bar where there is one."""
         if self._console is not None:
-            self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+            with contextlib.suppress(OSError):  # a log on a full disk is no reason to stop the work
+                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _update(self, left: str) -> None:
         title = f"{self._what} {self._count}/{self._total}" if self._count < self._total else self._then

@@ -14,11 +14,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from calibayes.errors import InvalidArgumentError
+from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.sweeps.folder import prepare, unwritable, write_whole
 from calibayes.sweeps.identity import canonical, key
-from calibayes.treefile import TreeFileError, read_tree, write_tree
+from calibayes.treefile import NewerFileError, TreeFileError, read_tree, write_tree
 
 __all__ = ["DamagedError", "Failure", "Record", "Store", "signature", "storable"]
 
@@ -107,8 +107,11 @@ class Store:
         """The files that may hold results, by their names."""
         return (path for path in sorted(self.folder.glob("[!.]*-*")) if path.suffix in _SUFFIXES)
 
-    def find(self, key: str) -> Path | None:
-        """The file of a result, whatever its label is; ``None`` if there is none yet."""
+    def find(self, key: str, label: str) -> Path | None:
+        """The file of a result, most likely with this label; ``None`` if there is none yet."""
+        likely = [self.folder / f"{label}-{key}{suffix}" for suffix in _SUFFIXES]
+        if there := [path for path in likely if path.exists()]:
+            return there[0]
         return next((path for path in self.paths() if path.stem.endswith(f"-{key}")), None)
 
     def records(
@@ -126,13 +129,18 @@ class Store:
                     yield path, record
 
     def read(self, path: Path) -> Record | None:
-        """What a file holds, ``None`` if there is none any more, `DamagedError` if it is torn or altered."""
+        """What a file holds, ``None`` if there is none any more; `DamagedError` if it is torn or altered.
+
+        One that a newer calibayes has written raises `DataError`: it is not ours to compute again.
+        """
         version = signature(path)
         if version is None:
             return None
         try:
             tree = _read_json(path) if path.suffix == ".json" else read_tree(path, _KIND)
             record = Record(**{**tree, "error": None if tree["error"] is None else Failure(**tree["error"])})
+        except NewerFileError as error:
+            raise DataError(f"{str(path)!r} cannot be read: {error}. Update calibayes, or choose another folder.") from error
         except (TreeFileError, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             if signature(path) != version:
                 # The reader opens the file by its name more than once, and in between another process has replaced it.
@@ -214,7 +222,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(whole, dict) or whole.pop("kind", None) != _KIND:
         raise ValueError("it is not the record of a trial")
     if (found := whole.pop("format", None)) != _FORMAT:
-        raise ValueError(f"its format {found!r} is not one that this version of calibayes reads")
+        raise NewerFileError(f"its format {found!r} is not one that this version of calibayes reads")
     if whole.pop("crc32", None) != _checksum(whole):
         raise ValueError("its checksum does not fit its contents")
     return whole

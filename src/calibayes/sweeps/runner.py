@@ -16,7 +16,7 @@ from calibayes.errors import SweepError
 from calibayes.sweeps.backends import BrokenPoolError, opened
 from calibayes.sweeps.claims import abandoned, claim, claim_path, held_by
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature
-from calibayes.sweeps.trials import Job, Outcome, Post, new_record, now
+from calibayes.sweeps.trials import Job, Outcome, Post, keep, new_record, now
 
 __all__ = ["DIED", "Kept", "Runner"]
 
@@ -66,7 +66,7 @@ class Runner:
         retries: int = 2,
         note: Note | None = None,
     ) -> None:
-        self.store = Store(folder)
+        self.store = Store(folder.absolute())  # a trial may go to another folder
         self._where = (backend, address, workers, threads)
         self._retries = retries
         self._note = note or (lambda line: None)
@@ -80,7 +80,7 @@ class Runner:
             stack.enter_context(claim(claim_path(folder, name), name, wait=True))
             self._pool = stack.enter_context(opened(*self._where))
             self._stack = stack.pop_all()
-        self._post = Post(folder.absolute(), name, os.getpid(), self._pool.threads, self._pool.local)
+        self._post = Post(folder, name, os.getpid(), self._pool.threads, self._pool.local)
         return self
 
     def __exit__(
@@ -106,11 +106,11 @@ class Runner:
 
     def _there(self, jobs: Sequence[Job]) -> dict[str, Kept]:
         """The files with results of these jobs, by key; a damaged one is told of and counts as not there."""
+        found = self.store.records(lambda _, error: self._tell(error), {job.key for job in jobs})
+        return {record.key: Kept(path, record) for path, record in found}
 
-        def tell(path: Path, error: DamagedError) -> None:
-            self._note(f"{error}. It is computed again.")
-
-        return {record.key: Kept(path, record) for path, record in self.store.records(tell, {job.key for job in jobs})}
+    def _tell(self, error: DamagedError) -> None:
+        self._note(f"{error}. It is computed again.")
 
     def run(self, jobs: Sequence[Job], done: Done) -> None:
         """Run the jobs, and tell ``done`` of each as its record is there."""
@@ -162,15 +162,20 @@ class Runner:
 
     def _finish(self, job: Job, outcome: Outcome, done: Done) -> None:
         if outcome.record is not None:
-            self.store.write(job.label, outcome.record)
+            keep(self.store, job, outcome.record)
         if not self._finish_if_there(job, done):
             raise SweepError(f"The result {job.label}-{job.key} was in {str(self.store.folder)!r}, but is not there any more.")
 
     def _finish_if_there(self, job: Job, done: Done) -> bool:
-        found = self._there([job]).get(job.key)
-        if found is None or (found.record.error is not None and job.failed == signature(found.path)):
+        path = self.store.find(job.key, job.label)
+        try:
+            record = None if path is None else self.store.read(path)
+        except DamagedError as error:
+            self._tell(error)
             return False
-        done(job, found)
+        if path is None or record is None or (record.error is not None and job.failed == signature(path)):
+            return False
+        done(job, Kept(path, record))
         return True
 
     def _was_under_way(self, job: Job) -> bool:

@@ -29,11 +29,14 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
     from rich.table import Table
     from rich.text import Text
 
-    done = [(trial.settings, _numbers(trial.result)) for trial in found if trial.error is None]
-    known = list(dict.fromkeys(name for _, numbers in done for name in numbers))
-    for name in show:
-        if done and name not in known:
-            raise InvalidArgumentError(f"Expected --show to name numbers of the results, but got {name!r}; there are {known}.")
+    every = [trial.settings for trial in found if trial.error is None]
+    results = [single_values(result) for result in found.results()]
+    known = list(dict.fromkeys(name for values in results for name, value in values.items() if _is_number(value)))
+    done = [(settings, _numbers(values, known)) for settings, values in zip(every, results, strict=True)]
+    if done and (unknown := [name for name in show if name not in known]):
+        raise InvalidArgumentError(
+            f"Expected --show to name numbers of the results, but got {unknown[0]!r}; there are {known}."
+        )
     columns = list(show) or known[:_MOST]
     names = [name for name in found.varying() if name != over]
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
@@ -54,20 +57,40 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
     return table
 
 
-def _numbers(result: dict[str, Any] | None) -> dict[str, float]:
-    return {
-        name: value
-        for name, value in single_values(result or {}).items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_ODD = {None: math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as files keep what is not finite
+
+
+def _numbers(values: dict[str, Any], known: Sequence[str]) -> dict[str, float]:
+    """The numbers of a result, among those that are numbers in some result."""
+    numbers = {}
+    for name in known:
+        value = values.get(name, "")
+        if _is_number(value):
+            try:
+                numbers[name] = float(value)
+            except OverflowError:  # an integer beyond all floats
+                numbers[name] = math.inf if value > 0 else -math.inf
+        elif value in _ODD:
+            numbers[name] = _ODD[value]
+    return numbers
 
 
 def _mean(values: list[float]) -> str:
-    if not values:
-        return "–"
-    mean = statistics.fmean(values)
-    if len(values) == 1:
-        return f"{mean:.4g}"
-    std = statistics.stdev(values)
-    digits = max(0, 3 - math.floor(math.log10(abs(mean)))) if mean and abs(mean) < 1e4 else 0
-    return f"{mean:.{digits}f} ± {std:.{digits}f}"
+    """The mean of those that are finite, and how many are not."""
+    finite = [value for value in values if math.isfinite(value)]
+    odd = f" ({len(values) - len(finite)} not finite)" if len(finite) < len(values) else ""
+    if not finite:
+        return f"–{odd}"
+    mean = statistics.fmean(finite)
+    if len(finite) == 1:
+        return f"{mean:.4g}{odd}"
+    std = statistics.stdev(finite)
+    size = max(abs(mean), std)
+    if size and not 1e-4 <= size < 1e6:
+        return f"{mean:.3e} ± {std:.1e}{odd}"
+    digits = max(0, 3 - math.floor(math.log10(size))) if size else 0
+    return f"{mean:.{digits}f} ± {std:.{digits}f}{odd}"

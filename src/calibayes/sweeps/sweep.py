@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibayes.checks import natural_number, positive_integer
+from calibayes.checks import natural_number, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.backends import BACKENDS
 from calibayes.sweeps.found import Sweep, Trial, done_trial
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["sweep"]
+
+_LONGEST = 120  # bytes of a file's name that a label may have
 
 
 def sweep(
@@ -75,8 +77,6 @@ def sweep(
         >>> [(trial.settings["x"], trial.result["y"]) for trial in found]
         [(1, 1), (2, 4), (3, 9)]
     """
-    import cloudpickle
-
     if backend not in BACKENDS:
         raise InvalidArgumentError(f"Expected `backend` to be one of {', '.join(map(repr, BACKENDS))}, but got {backend!r}.")
     natural_number("retries", retries)
@@ -88,10 +88,10 @@ def sweep(
     if check is not None:
         for each in every:
             check(each)
-    call = cloudpickle.dumps(function)
+    call = _pickled(function, known_as)
     jobs = [Job(call, known_as, version, each, _label(label, known_as, each)) for each in every]
     unique = list({job.key: job for job in jobs}.values())
-    costs = {job.key: 1.0 if cost is None else float(cost(job.settings)) for job in unique}
+    costs = {job.key: 1.0 if cost is None else positive("cost", cost(job.settings)) for job in unique}
     shown = Progress(_console(progress))
     names = varying(every)
     found: dict[str, Trial] = {}
@@ -138,12 +138,26 @@ def _label(label: str | None, trial: str, settings: dict[str, Any]) -> str:
     else:
         try:
             words = label.format(**settings)
-        except (KeyError, IndexError, ValueError, AttributeError) as error:
+        except (KeyError, IndexError, ValueError, AttributeError, TypeError) as error:
             raise InvalidArgumentError(
                 f"Expected the label {label!r} to name settings, like '{{scheme}}-seed{{seed}}', "
                 f"but {error} is none of {', '.join(settings)}."
             ) from error
-    return re.sub(r"[^\w.+=-]+", "_", words).strip("._")[:100] or "trial"
+    plain = re.sub(r"[^\w.+=-]+", "_", words).strip("._")
+    return plain.encode()[:_LONGEST].decode(errors="ignore") or "trial"
+
+
+def _pickled(function: Function, name: str) -> bytes:
+    """The function as workers get it."""
+    import cloudpickle
+
+    try:
+        pickled: bytes = cloudpickle.dumps(function)
+    except Exception as error:  # whatever the objects say that it holds
+        raise InvalidArgumentError(
+            f"Cannot send the trial {name!r} to workers: {error}. Make what it needs inside the function."
+        ) from error
+    return pickled
 
 
 def _note(job: Job, names: list[str], record: Record) -> str:

@@ -12,19 +12,20 @@ import time
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.claims import claim, claim_path
 from calibayes.sweeps.folder import machine, versions
 from calibayes.sweeps.identity import key
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature, storable
 
-__all__ = ["Job", "Outcome", "Post", "new_record", "now", "perform"]
+__all__ = ["Job", "Outcome", "Post", "keep", "new_record", "now", "perform"]
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,18 @@ def perform(job: Job, post: Post, wait: bool) -> Outcome:
                 return Outcome(job.key, "busy")
             if _is_known(store, job):
                 return Outcome(job.key, "known")
-            store.write(job.label, _run(job, post))
+            keep(store, job, _run(job, post))
             return Outcome(job.key, "done")
+
+
+def keep(store: Store, job: Job, record: Record) -> None:
+    """Write a record down; a result that no file can hold is kept as a failure that says so."""
+    try:
+        store.write(job.label, record)
+    except InvalidArgumentError:  # the folder's fault
+        raise
+    except (ValueError, TypeError, RuntimeError) as raised:
+        store.write(job.label, replace(record, result=None, error=_failure(raised)))
 
 
 def new_record(
@@ -141,17 +152,25 @@ def _run(job: Job, post: Post) -> Record:
         if not isinstance(found, Mapping):
             raise TypeError(f"Expected the trial to return a dict, but got {found!r} ({type(found).__name__}).")
         result = storable(found)
-    except KeyboardInterrupt:
-        raise
     except BaseException as raised:  # sys.exit() in a trial ends the trial, not its worker
-        error = Failure(type(raised).__name__, str(raised), traceback.format_exc())
+        if isinstance(raised, KeyboardInterrupt) and post.pid not in _serving:
+            raise
+        error = _failure(raised)
     seconds = time.monotonic() - begin
     return new_record(job, result=result, error=error, started=started, seconds=seconds, threads=post.threads)
 
 
+def _failure(raised: BaseException) -> Failure:
+    try:
+        message = str(raised)
+    except Exception:  # an error of the user's own may not know how to say itself
+        message = "an error that cannot be shown"
+    return Failure(type(raised).__name__, message, traceback.format_exc())
+
+
 def _is_known(store: Store, job: Job) -> bool:
     """Whether a result is there that was not there when the sweep started, or not as the failure that it was."""
-    path = store.find(job.key)
+    path = store.find(job.key, job.label)
     if path is None:
         return False
     try:

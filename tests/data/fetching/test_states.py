@@ -42,10 +42,16 @@ def test_articles_are_counted(tmp_path: Path) -> None:
     (part / "own.notes").mkdir()
     assert newsgroups_state(root) == ("damaged", "20news-bydate-test has 'own.notes', which is not one of its groups")
     (part / "own.notes").rmdir()
+    (part / ".DS_Store").touch()
+    assert newsgroups_state(root).status == "whole"
     (part / "sci.med").unlink()
     assert newsgroups_state(root) == ("damaged", "20news-bydate-test/sci.med has 0 articles instead of 396")
     group = linked(place("newsgroups") / part.name / "sci.med", part / "sci.med")
-    next(group.iterdir()).unlink()
+    article = next(group.iterdir())
+    article.unlink()
+    article.touch()
+    assert newsgroups_state(root) == ("damaged", f"20news-bydate-test/sci.med/{article.name} is empty")
+    article.unlink()
     assert newsgroups_state(root) == ("damaged", "20news-bydate-test/sci.med has 395 articles instead of 396")
 
 

@@ -119,11 +119,26 @@ def test_records_of_another_version_and_damaged_ones_are_left_out_and_sizes_are_
     assert "holds results of preset tiny. For preset cpu, choose another --out" in done.stderr
 
 
+def test_missing_data_are_told_once_before_anything_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, what in (("newsgroups-lambda", "20 Newsgroups"), ("cifar10-reliability", "CIFAR-10")):
+        done = CliRunner().invoke(
+            app,
+            ["reproduce", name, "--preset", "tiny", "--out", str(tmp_path / "new")],
+            env={"CALIBAYES_DATA": str(tmp_path / "none")},
+        )
+        assert done.exit_code == 2
+        assert done.stderr.count("is not here") == 1
+        assert f"calibayes: {what} is not here" in done.stderr
+
+
 def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
     for words, message in (
         (("fig1",), "Expected the experiment to be one of newsgroups-epochs"),
         (("newsgroups-epochs", "--preset", "gpu"), "Expected the preset to be one of tiny, cpu, paper, but got 'gpu'"),
-        (("newsgroups-epochs", "--only", "seed"), "seed"),
+        (("newsgroups-epochs", "--only", "seed"), "Expected --only to be like lam=1,3,10, but got 'seed'"),
+        (("newsgroups-epochs", "--only", "seed=11", "--only", "seed=12"), "to have seed=11,12, but none has"),
+        (("claims", "--workers", "2"), "Expected no --workers with claims"),
+        (("cifar10-pretrain", "--preset", "tiny"), "Expected no --out with cifar10-pretrain"),
         (("claims",), "Expected results of experiments"),
         (("newsgroups-epochs", "--figures-only"), "Expected a folder of results"),
     ):

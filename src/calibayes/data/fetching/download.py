@@ -6,6 +6,7 @@ import errno
 import hashlib
 import http.client
 import json
+import re
 import socket
 import ssl
 import time
@@ -127,7 +128,7 @@ def _transfer(url: str, remote: Remote, part: Path, watch: Watcher, timeout: flo
         else:
             there = 0
             length = headers.get("Content-Length", "")
-            total = int(length) if length.isdigit() else None
+            total = _count(length)
         if remote.size is not None and total is not None and total != remote.size:
             raise _LastingError(f"the file has {total:,} bytes, but {remote.size:,} were expected: is it another file?")
         total = remote.size if total is None else total
@@ -192,9 +193,14 @@ def _range(text: str) -> tuple[int, int | None]:
     unit, _, rest = text.partition(" ")
     span, _, total = rest.partition("/")
     start = span.partition("-")[0]
-    if unit != "bytes" or not start.isdigit():
+    if unit != "bytes" or (begin := _count(start)) is None:
         raise _LastingError(f"the server sends a part of the file without saying which (Content-Range {text!r})")
-    return int(start), int(total) if total.isdigit() else None
+    return begin, _count(total)
+
+
+def _count(text: str) -> int | None:
+    """A number of bytes in a header; ``None`` if it is none."""
+    return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def _validator(headers: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from calibayes.data.fetching.download import sha256_of
+from calibayes.data.folder import visible
 
 __all__ = ["State", "cifar10_state", "glove_state", "newsgroups_state", "resnet20_state"]
 
@@ -74,10 +75,12 @@ def newsgroups_state(path: Path) -> State:
         if not folder.is_dir():
             return State("damaged", f"there is no folder {folder.name!r}")
         for group, counts in _GROUPS.items():
-            found = sum(1 for _ in (folder / group).iterdir()) if (folder / group).is_dir() else 0
-            if found != counts[place]:
-                return State("damaged", f"{folder.name}/{group} has {found} articles instead of {counts[place]}")
-        others = sorted(each.name for each in folder.iterdir() if each.name not in _GROUPS)
+            articles = visible(folder / group) if (folder / group).is_dir() else []
+            if len(articles) != counts[place]:
+                return State("damaged", f"{folder.name}/{group} has {len(articles)} articles instead of {counts[place]}")
+            if empty := [each.name for each in articles if not each.stat().st_size]:
+                return State("damaged", f"{folder.name}/{group}/{empty[0]} is empty")
+        others = [each.name for each in visible(folder) if each.name not in _GROUPS]
         if others:
             return State("damaged", f"{folder.name} has {others[0]!r}, which is not one of its groups")
     return State("whole", "number of articles in every group")

@@ -12,14 +12,14 @@ import torch
 from torch import nn
 
 from calibayes.data import Splits
-from calibayes.data.cifar10 import cifar10
+from calibayes.data.cifar10 import cifar10, cifar10_folder
 from calibayes.data.folder import data_folder, required
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.networks import CIFAR10, IMAGENET, Normalize, load_weights, resnet18, resnet20
 from calibayes.randomness import generator_for
 from calibayes.recipes.reproduce.training import Training, trained
 
-__all__ = ["CIFAR10Training", "cifar10_trial", "made", "parts", "pretrained_file"]
+__all__ = ["CIFAR10Training", "check_cifar10", "cifar10_trial", "made", "parts", "pretrained_file"]
 
 _NETWORKS = ("resnet20", "resnet18", "resnet18-3x3")
 _VALIDATION = 2000
@@ -60,6 +60,13 @@ def cifar10_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
         return made(chosen.network, start)
 
     return trained(chosen, splits, network, augment=chosen.augment)
+
+
+def check_cifar10(settings: Mapping[str, Any]) -> None:
+    """Raise if the data of a training, or the weights that it starts from, are not on this machine."""
+    cifar10_folder()
+    if settings["pretrained"]:
+        pretrained_file(settings["network"])
 
 
 def made(name: str, weights: Path | None) -> nn.Module:

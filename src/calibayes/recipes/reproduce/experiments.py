@@ -8,8 +8,8 @@ from typing import Any
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective import SCHEMES
-from calibayes.recipes.reproduce.cifar10 import CIFAR10Training, cifar10_trial
-from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining, newsgroups_trial
+from calibayes.recipes.reproduce.cifar10 import CIFAR10Training, check_cifar10, cifar10_trial
+from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining, check_newsgroups, newsgroups_trial
 from calibayes.recipes.reproduce.training import Training
 from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
 
@@ -40,6 +40,7 @@ class Experiment:
         title: what it shows.
         preset: its size.
         trial: the function that is run on each of the settings.
+        check: raises if the data that a training needs are not on this machine.
         parts: the trainings.
     """
 
@@ -47,6 +48,7 @@ class Experiment:
     title: str
     preset: str
     trial: Callable[[Mapping[str, Any]], dict[str, Any]]
+    check: Callable[[Mapping[str, Any]], None]
     parts: tuple[Part, ...]
 
     @property
@@ -73,8 +75,8 @@ def experiment(name: str, preset: str = "cpu") -> Experiment:
         raise InvalidArgumentError(f"Expected the experiment to be one of {', '.join(EXPERIMENTS)}, but got {name!r}.")
     check_preset(preset)
     title, made = EXPERIMENTS[name]
-    trial = cifar10_trial if name.startswith("cifar10") else newsgroups_trial
-    return Experiment(name, title, preset, trial, tuple(made(preset)))
+    trial, check = (cifar10_trial, check_cifar10) if name.startswith("cifar10") else (newsgroups_trial, check_newsgroups)
+    return Experiment(name, title, preset, trial, check, tuple(made(preset)))
 
 
 # 20 Newsgroups. Printed in the paper: β = 0.1, prior 0.05, τ_r = 0.001, τ_c = 0.01, γ = 0.4, RMSprop with 0.002, and

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer
-from calibayes.data.newsgroups import Texts, newsgroups
+from calibayes.data.glove import glove_file
+from calibayes.data.newsgroups import Texts, newsgroups, newsgroups_folder
 from calibayes.networks import TextCNN
 from calibayes.recipes.reproduce.training import Training, trained
 
-__all__ = ["NewsgroupsTraining", "newsgroups_trial"]
+__all__ = ["NewsgroupsTraining", "check_newsgroups", "newsgroups_trial"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,12 @@ def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
         )
 
     return trained(chosen, texts, network)
+
+
+def check_newsgroups(settings: Mapping[str, Any]) -> None:
+    """Raise if the data of a training are not on this machine."""
+    newsgroups_folder()
+    glove_file()
 
 
 def _some(part: tuple[Tensor, Tensor], count: int | None) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.experiments import Experiment, Part
 from calibayes.recipes.reproduce.figures import draw
@@ -29,6 +30,10 @@ _WIDTH = 160
 
 def only(experiment: Experiment, wanted: Mapping[str, Sequence[Any]]) -> Experiment:
     """The trainings of an experiment that have these settings; an error if there are none."""
+    known = list(dict.fromkeys(name for part in experiment.parts for each in part.settings for name in each.to_dict()))
+    for name in wanted:
+        if name not in known:
+            raise InvalidArgumentError(f"Expected --only to name settings, but got {name!r}. {nearest(name, known)}")
     parts = []
     for part in experiment.parts:
         kept = tuple(
@@ -85,6 +90,7 @@ def show(
             workers=workers,
             backend=backend,
             address=address,
+            check=experiment.check if backend == "local" else None,
             cost=_cost,
             progress=aside,
         ).failed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Self
@@ -13,7 +12,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.calibration import DECE, MMCE, WMMCE
 from calibayes.calibration.measures import Measure
-from calibayes.checks import integer, natural_number, positive, positive_integer
+from calibayes.checks import integer, natural_number, nearest, positive, positive_integer
 from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
@@ -120,9 +119,7 @@ class Training:
         known = [field.name for field in fields(cls)]
         for name in settings:
             if name not in known:
-                near = difflib.get_close_matches(str(name), known, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"They are {', '.join(known)}."
-                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {hint}")
+                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {nearest(name, known)}")
         return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:
