@@ -10,7 +10,8 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.cifar10 import CIFAR10Training
 from calibayes.recipes.reproduce.experiments import EXPERIMENTS, PRESETS, experiment
 from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining
-from calibayes.recipes.reproduce.show import only
+from calibayes.recipes.reproduce.repeat import command, only
+from calibayes.sweeps.arguments import choices
 
 BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training}
 
@@ -65,3 +66,14 @@ def test_unknown_names_are_refused() -> None:
         experiment("newsgroups-epochs", "gpu")
     with pytest.raises(InvalidArgumentError, match=r"`network` to be one of .* but got 'vgg'"):
         CIFAR10Training.of({"network": "vgg"})
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_line_of_a_table_has_a_command_that_trains_it_alone(name: str, preset: str) -> None:
+    whole = experiment(name, preset)
+    for part in whole.parts:
+        _, _, *words = command(whole, part).split()
+        assert words[:3] == ([name, "--preset", preset] if preset != "cpu" else [name, *words[1:3]])
+        asked = choices([word for word in words if "=" in word], "--only")
+        assert only(whole, asked).parts == (part,)

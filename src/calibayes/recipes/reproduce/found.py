@@ -54,9 +54,9 @@ class FoundPart:
         values = [[_at(epoch, path) for epoch in row] for row in rows]
         return np.array(epochs, dtype=np.float64), np.array(values, dtype=np.float64)
 
-    def training_seconds(self) -> Floats:
-        """How long each training took, per epoch."""
-        return np.array([result["training_seconds"] / len(result["epochs"]) for result in self.results])
+    def epoch_seconds(self) -> float:
+        """How long an epoch of training takes when nothing else runs: the fastest of all."""
+        return float(min(epoch["seconds"] for result in self.results for epoch in result["epochs"]))
 
 
 def found_parts(experiment: Experiment, trials: Iterable[Trial]) -> list[FoundPart]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
-from calibayes.recipes.reproduce.experiments import Experiment, Part
+from calibayes.recipes.reproduce.experiments import Experiment
 from calibayes.recipes.reproduce.figures import draw
 from calibayes.recipes.reproduce.found import FoundPart, found_parts
+from calibayes.recipes.reproduce.repeat import command, only
 from calibayes.recipes.reproduce.table import samples_table, scores_table, summary
 from calibayes.sweeps import Trial, read, sweep
 from calibayes.sweeps.folder import prepare, write_whole
@@ -22,29 +21,10 @@ from calibayes.sweeps.identity import function_and_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["VERSION", "only", "recorded", "show"]
+__all__ = ["VERSION", "recorded", "show"]
 
 VERSION = 2  # raise it when a training with the same settings would come out otherwise
 _WIDTH = 160
-
-
-def only(experiment: Experiment, wanted: Mapping[str, Sequence[Any]]) -> Experiment:
-    """The trainings of an experiment that have these settings; an error if there are none."""
-    known = list(dict.fromkeys(name for part in experiment.parts for each in part.settings for name in each.to_dict()))
-    for name in wanted:
-        if name not in known:
-            raise InvalidArgumentError(f"Expected --only to name settings, but got {name!r}. {nearest(name, known)}")
-    parts = []
-    for part in experiment.parts:
-        kept = tuple(
-            each for each in part.settings if all(each.to_dict().get(name) in values for name, values in wanted.items())
-        )
-        if kept:
-            parts.append(Part(part.name, kept))
-    if not parts:
-        told = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in wanted.items())
-        raise InvalidArgumentError(f"Expected some training of {experiment.name} to have {told}, but none has.")
-    return replace(experiment, parts=tuple(parts))
 
 
 def show(
@@ -144,7 +124,9 @@ def _write(experiment: Experiment, parts: list[FoundPart], folder: Path, console
     write_whole(folder / "table.txt", printed.encode())
     numbers = {"experiment": experiment.name, "preset": experiment.preset, "parts": summary(parts)}
     write_whole(folder / "summary.json", (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
-    names = ["table.txt", "summary.json", *draw(experiment.name, parts, folder)]
+    commands = "".join(f"{part.name}\n    {command(experiment, part.part)}\n" for part in parts)
+    write_whole(folder / "commands.txt", commands.encode())
+    names = ["table.txt", "summary.json", "commands.txt", *draw(experiment.name, parts, folder)]
     console.out(printed, end="", highlight=False)  # last: whoever reads it may stop listening
     aside.print(f"Written to {folder}: {', '.join(names)}", markup=False, highlight=False, soft_wrap=True)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from calibayes.recipes.reproduce.found import Floats, FoundPart
 
 if TYPE_CHECKING:
@@ -27,21 +25,29 @@ _COLUMNS = (
 
 
 def scores_table(title: str, parts: Sequence[FoundPart]) -> Table:
-    """Mean and standard deviation over seeds, as the networks are and with a temperature, and the time of an epoch."""
+    """Mean and standard deviation over seeds, as the networks are and with a temperature, and the time of the fastest epoch."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
-    for name in ("seeds", *(column[0] for column in _COLUMNS), "s / epoch"):
+    there = [part for part in parts if part.results]
+    plain = {_network(part): part.epoch_seconds() for part in there if part.name.endswith("FNN") and "CA-" not in part.name}
+    names = ("seeds", *(column[0] for column in _COLUMNS), "s / epoch", *(["× FNN"] if plain else []))
+    for name in names:
         table.add_column(name, justify="right", no_wrap=True)
-    for part in parts:
-        if not part.results:
-            continue
+    for part in there:
         cells = [_spread(factor * part.final(*path), digits) for _, path, factor, digits in _COLUMNS]
-        table.add_row(Text(part.name), str(len(part.results)), *cells, f"{np.median(part.training_seconds()):.1f}")
+        seconds = part.epoch_seconds()
+        cost = [f"{seconds / plain[_network(part)]:.2f}"] if _network(part) in plain else []
+        table.add_row(Text(part.name), str(len(part.results)), *cells, f"{seconds:.1f}", *cost)
     return table
+
+
+def _network(part: FoundPart) -> str:
+    """Which network a part trains, where an experiment has several."""
+    return part.name.rpartition(": ")[0]
 
 
 def samples_table(parts: Sequence[FoundPart]) -> Table | None:
@@ -74,7 +80,7 @@ def summary(parts: Sequence[FoundPart]) -> list[dict[str, Any]]:
             "seeds": [each.seed for each in part.settings],
             "settings": {name: value for name, value in part.settings[0].to_dict().items() if name != "seed"},
             "scores": {" ".join(path): [float(value) for value in part.final(*path)] for _, path, _, _ in _COLUMNS},
-            "seconds_per_epoch": [round(float(value), 3) for value in part.training_seconds()],
+            "fastest_epoch_seconds": part.epoch_seconds(),
         }
         for part in parts
         if part.results
