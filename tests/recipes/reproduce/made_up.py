@@ -34,9 +34,9 @@ def _look(epoch: int, ece: float, accuracy: float, scaled: float, nll: float) ->
 
 
 def newsgroups(**errors: Any) -> list[FoundPart]:
-    """Every part of Fig. 1 and 2: an ECE of 0.2, or what is given by name (``hard``, ``soft``, ``bnn``, ``cabnn30`` …)."""
+    """What claims are about: an ECE of 0.2, or what is given by name (``hard``, ``hard30``, ``bnn``, ``cabnn30`` …)."""
     found = {}
-    for name in ("newsgroups-epochs", "newsgroups-lambda"):
+    for name in ("newsgroups-epochs", "newsgroups-lambda", "newsgroups-variations"):
         for part in experiment(name).parts:
             given = errors.get(_short(part), 0.2)
             found[part.name] = made_up(part, **given) if isinstance(given, dict) else made_up(part, given)
@@ -45,6 +45,8 @@ def newsgroups(**errors: Any) -> list[FoundPart]:
 
 def _short(part: Part) -> str:
     first = part.settings[0]
+    if ":" in part.name:
+        return f"{first.scores}{first.lam:g}" if part.name.endswith("hard scores") else part.name
     if part.name.endswith(("scores", "differentiable")):
         return "hard" if first.scores == "hard" else "soft"
     return first.scheme.replace("-", "") + (f"{first.lam:g}" if first.lam else "")

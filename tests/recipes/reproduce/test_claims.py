@@ -26,6 +26,13 @@ def test_fully_differentiable_scores(errors: dict[str, Any], verdict: str) -> No
     assert judged("Fully differentiable", **errors).verdict == verdict
 
 
+def test_scores_are_compared_where_the_term_is_strong_too() -> None:
+    claim = judged("more weight on the term", hard30=0.25, hard100=0.15)
+    assert [gap.value for gap in claim.gaps] == pytest.approx([0.05, -0.05], abs=1e-6)
+    assert claim.verdict == "holds in part"
+    assert judged("more weight on the term", hard30=0.25, hard100=0.25).verdict == "holds"
+
+
 def test_accuracy_may_suffer() -> None:
     assert judged("without affecting").verdict == "holds"
     assert judged("without affecting", soft={"ece": 0.2, "accuracy": 0.59}).verdict == "holds"
@@ -85,6 +92,13 @@ def test_accuracy_is_looked_at_for_every_weight() -> None:
 )
 def test_two_points_between_ca_bnn_and_ca_fnn(errors: dict[str, Any], verdict: str) -> None:
     assert judged("more than 2 points", **errors).verdict == verdict
+
+
+def test_ca_bnn_is_set_against_ca_fnn_at_equal_accuracy() -> None:
+    weaker = {"ece": 0.1, "accuracy": 0.3, "way": [(0.05, 0.1)]}
+    on_the_way = {"ece": 0.2, "way": [(0.05, 0.1), (0.1, 0.3)]}
+    claim = judged("at equal accuracy it is", cafnn30=on_the_way, cabnn30=weaker)
+    assert claim.gaps[LAMS.index(30)].value == pytest.approx(0.0, abs=1e-6)
 
 
 def test_temperature_scaling_is_set_against_the_best_on_validation() -> None:

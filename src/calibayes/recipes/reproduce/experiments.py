@@ -139,7 +139,6 @@ def _newsgroups_variations(preset: str) -> list[Part]:
         "plain MMCE": {"measure": "mmce"},
         "DECE": {"measure": "dece"},
         "term on 1,000 held-out texts": {"held_out": 50 if preset == "tiny" else 1000},
-        "λ = 4 beside the mean, reference WMMCE": {"lam": 4.0, "lam_scale": "mean", "normalization": "reference"},
         "λ rising over 4 epochs": {"warm_up": 1 if preset == "tiny" else 4},
     }
     of_bnn: dict[str, dict[str, Any]] = {
@@ -150,11 +149,13 @@ def _newsgroups_variations(preset: str) -> list[Part]:
         "R = 4": {"samples": 4},
     }
     of_ca_bnn = {name: of_bnn[name] for name in ("learning rate to zero", "from a trained FNN")}
+    reference = {"lam": 4.0, "lam_scale": "mean", "normalization": "reference"}
+    other = Part("CA-FNN, λ = 4 beside the mean: reference WMMCE", _newsgroups(preset, "ca-fnn", seeds, **reference))
     hard = [
         Part(f"CA-FNN, λ = {lam:g}: hard scores", _newsgroups(preset, "ca-fnn", range(_SEEDS[preset]), scores="hard", lam=lam))
         for lam in (30.0, 100.0)
     ]
-    return hard + [
+    return [*hard, other] + [
         Part(f"{name}: {way}", _newsgroups(preset, scheme, seeds, **(lam | each)))
         for name, scheme, lam, ways in (
             ("FNN", "fnn", {}, of_fnn),

@@ -35,7 +35,8 @@ def show_claims(folder: Path, preset: str, *, console: Console) -> list[Claim]:
         preset: their size.
         console: where to print.
     """
-    texts = [*_parts("newsgroups-epochs", folder, preset), *_parts("newsgroups-lambda", folder, preset)]
+    names = ("newsgroups-epochs", "newsgroups-lambda", "newsgroups-variations")
+    texts = [part for name in names for part in _parts(name, folder, preset)]
     found = claims(texts, _parts("cifar10-reliability", folder, preset))
     if not found:
         raise InvalidArgumentError(
