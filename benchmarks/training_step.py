@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import calibayes as cb
 from benchmarks.timing import Timing, interleaved
+from calibayes.data.batches import Batch
 from calibayes.networks import MLP, TextCNN, resnet20
 from calibayes.posterior import Posterior
 from calibayes.training.data_terms import Place
@@ -88,6 +89,6 @@ def _ours(posterior: Posterior, x: Tensor, y: Tensor, samples: int, lam: float) 
 
     def step() -> None:
         number = next(steps)
-        stepper.step((x, y), None, Place(0, number, number))
+        stepper.step(Batch(x, y, len(y)), None, Place(0, number, number))
 
     return step

@@ -2,6 +2,7 @@ r"""What is minimised: $\sum$ cross-entropy $+ \lambda\,\mathrm{AECE} + \beta\,\
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from calibayes.calibration.measures import WMMCE, Measure
 from calibayes.checks import class_indices, positive
+from calibayes.distributed import Group, Processes
 from calibayes.errors import InvalidArgumentError
 from calibayes.schedules import Schedule, value_at
 
@@ -85,8 +87,13 @@ class Objective:
         dataset_size: int,
         step: int = 0,
         held_out: tuple[Tensor, Tensor] | None = None,
+        group: Group = None,
     ) -> Terms:
         r"""The loss of one batch, for a training loop of your own.
+
+        With a ``group``, the batch is that of all its processes together, and the values are those of the whole batch in
+        each of them. Average the gradients over the processes, as ``DistributedDataParallel``, Lightning and accelerate do:
+        the mean is the gradient that a single process would have, also where processes have different numbers of examples.
 
         Args:
             logits: ``[n, K]``, or ``[R, n, K]`` for $R$ samples of the weights: each sample's AECE is taken, then averaged.
@@ -95,7 +102,11 @@ class Objective:
             dataset_size: $|D|$.
             step: the optimiser step, for schedules.
             held_out: logits and targets to take the calibration term on instead.
+            group: the processes that train together, ``"auto"`` for all; by default this one alone.
         """
+        processes = Processes.of(group)
+        if processes.size > 1:
+            return self._shared(processes, logits, targets, kl, dataset_size, step, held_out)
         cross = cross_entropy(logits, targets)
         total = cross + self.kl_weight(step, dataset_size) * kl
         weight = self.calibration_weight(step, targets.shape[-1])
@@ -105,6 +116,51 @@ class Objective:
             aece = self.calibration.value(r, c).mean()
             total = total + weight * aece
         return Terms(total, cross, aece, kl)
+
+    def _shared(
+        self,
+        processes: Processes,
+        logits: Tensor,
+        targets: Tensor,
+        kl: Tensor,
+        dataset_size: int,
+        step: int,
+        held_out: tuple[Tensor, Tensor] | None,
+    ) -> Terms:
+        """The terms of the batch of all processes; gradients are multiplied by their number, since they are averaged."""
+        sizes = processes.counts(targets.shape[-1], logits.device)
+        own = cross_entropy(logits, targets) * (targets.shape[-1] / sum(sizes))
+        whole = own.detach().clone()
+        processes.sum_([whole])
+        cross = with_gradient(whole, own * processes.size)
+        total = cross + self.kl_weight(step, dataset_size) * kl
+        weight = self.calibration_weight(step, sum(sizes))
+        aece = cross.new_zeros(())
+        if weight > 0:
+            r, c = self.scores(*((logits, targets) if held_out is None else held_out))
+            counts = sizes if held_out is None else processes.counts(r.shape[-1], logits.device)
+            value, grad_r, grad_c = self.derivative(r, c, counts, processes)
+            aece = with_gradient(value, ((r * grad_r).sum() + (c * grad_c).sum()) * processes.size)
+            total = total + weight * aece
+        return Terms(total, cross, aece, kl)
+
+    def derivative(self, r: Tensor, c: Tensor, sizes: Sequence[int], processes: Processes) -> tuple[Tensor, Tensor, Tensor]:
+        """AECE of the scores of all processes, and its derivative with respect to this one's, outside the graph.
+
+        Args:
+            r: this process's confidences, ``[..., n]``.
+            c: its correctness.
+            sizes: how many each process has.
+            processes: all of them.
+        """
+        both = processes.gather(torch.stack([r.detach(), c.detach()]), sizes)
+        all_r, all_c = (each.detach().requires_grad_() for each in both)
+        with torch.enable_grad():
+            value = self.calibration.value(all_r, all_c).mean()
+        found = torch.autograd.grad(value, (all_r, all_c), allow_unused=True, materialize_grads=True)
+        begin = sum(sizes[: processes.rank])
+        grad_r, grad_c = (each[..., begin : begin + sizes[processes.rank]] for each in found)
+        return value.detach(), grad_r, grad_c
 
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Confidence and correctness ``[..., n]``: all that the calibration term sees of the network."""
@@ -118,6 +174,11 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
         labels = labels.expand(logits.shape[:-1]).reshape(-1)
         logits = logits.reshape(-1, logits.shape[-1])
     return F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL)
+
+
+def with_gradient(value: Tensor, source: Tensor) -> Tensor:
+    """A number with the value of one and the gradient of another."""
+    return value + (source - source.detach())
 
 
 def _widened(logits: Tensor) -> Tensor:

@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
+from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import positive_integer
 from calibayes.data.batches import Source
 from calibayes.data.structure import as_tensors, batch_length, moved, rows
+from calibayes.distributed import ALONE, Group, Processes
+from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import logits_of
@@ -68,6 +70,7 @@ def predict(
     seed: int = 0,
     keep_samples: bool = False,
     dtype: torch.dtype | None = None,
+    group: Group = None,
 ) -> Predictive:
     r"""Average the network's probabilities over samples of the weights.
 
@@ -83,6 +86,8 @@ def predict(
         keep_samples: also return every sample's probabilities.
         dtype: of the probabilities; that of the logits by default. In ``torch.float64`` those below 1e-45, which are zero in
             float32 and make an NLL infinite, keep their value.
+        group: processes that predict a share of the examples each; all must call this with the same ``x``, and all get the
+            whole. ``"auto"`` for those that ``torchrun`` has started; by default this process predicts everything.
 
     Example:
         >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3), init_std=0.5)
@@ -95,20 +100,38 @@ def predict(
             f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
         )
     positive_integer("batch_size", batch_size)
-    return _run(posterior, _blocks(x, batch_size), samples, seed, keep_samples, dtype)
+    processes, totals = Processes.of(group), list[int]()
+    own = _run(posterior, _blocks(x, batch_size, processes, totals), samples, seed, keep_samples, dtype)
+    return _whole(own, totals, processes)
 
 
-def predict_source(posterior: Posterior, source: Source, *, samples: Samples, seed: int) -> tuple[Predictive, Tensor]:
-    """The predictive of labelled data that is read once, with the labels in the same order."""
+def predict_source(
+    posterior: Posterior, source: Source, *, samples: Samples, seed: int, processes: Processes = ALONE
+) -> tuple[Predictive, Tensor]:
+    """The predictive of labelled data that is read once, with the labels in the same order.
+
+    Each of several processes predicts its own rows of every batch; all of them get the whole.
+    """
     targets: list[Tensor] = []
+    totals: list[int] = []
 
     def blocks() -> Iterator[list[Any]]:
-        for inputs, labels in source.ordered():
+        for inputs, labels, total in source.ordered(processes=processes):
             targets.append(labels)
+            totals.append(total)
             yield [inputs]
 
     predictive = _run(posterior, blocks(), samples, seed)
-    return predictive, torch.cat(targets).to(predictive.probs.device)
+    labels = torch.cat(targets).to(predictive.probs.device)
+    return _whole(predictive, totals, processes), whole(labels, totals, processes)
+
+
+def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Predictive:
+    """What all processes predict, in each of them."""
+    if processes.size == 1:
+        return own
+    kept = None if own.samples is None else whole(own.samples.movedim(1, 0), totals, processes).movedim(0, 1)
+    return Predictive(whole(own.probs, totals, processes), whole(own.aleatoric, totals, processes), kept)
 
 
 @torch.no_grad()
@@ -165,19 +188,33 @@ def _run_block(
     return total / count, entropies / count, torch.stack(kept) if kept else None
 
 
-def _blocks(x: Any, batch_size: int) -> Iterator[Sequence[Any]]:
-    """Batches that are in memory together make one block; what has to be read is one block a batch, and read once."""
+def _blocks(x: Any, batch_size: int, processes: Processes, totals: list[int]) -> Iterator[Sequence[Any]]:
+    """Batches that are in memory together make one block; what has to be read is one block a batch, and read once.
+
+    Of each lot of examples, whose sizes ``totals`` is told, a process gets its own rows.
+    """
     if isinstance(x, DataLoader):
         if _is_shuffled(x):
             raise DataError("Predictions of a shuffled DataLoader cannot be matched to its examples. Use `shuffle=False`.")
         for batch in x:
-            yield [_inputs_of(batch)]
+            inputs = _inputs_of(batch)
+            if processes.size > 1:
+                totals.append(batch_length(inputs, "x"))
+                inputs = rows(inputs, processes.rows(totals[-1]))
+            yield [inputs]
     elif isinstance(x, Dataset):
-        yield from _blocks(DataLoader(x, batch_size=batch_size), batch_size)
+        if processes.size > 1:
+            totals.append(len(x))  # type: ignore[arg-type]
+            own = processes.rows(totals[-1])
+            x = Subset(x, range(own.start, own.stop))
+        yield from _blocks(DataLoader(x, batch_size=batch_size), batch_size, ALONE, [])
     else:
         inputs = as_tensors(x)
-        total = batch_length(inputs, "x")
-        yield [rows(inputs, slice(start, start + batch_size)) for start in range(0, total, batch_size)]
+        totals.append(batch_length(inputs, "x"))
+        own = processes.rows(totals[-1])
+        inputs = rows(inputs, own) if processes.size > 1 else inputs
+        count = own.stop - own.start if totals[-1] else 0
+        yield [rows(inputs, slice(start, start + batch_size)) for start in range(0, count, batch_size)]
 
 
 def _is_shuffled(loader: DataLoader[Any]) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from calibayes.data.batches import as_source
+from calibayes.data.batches import Batch, as_source
+from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 
 X, Y = torch.arange(20.0).view(10, 2), torch.arange(10) % 3
@@ -27,12 +31,13 @@ def sources() -> dict[str, Any]:
 def test_an_epoch_has_every_example_once_with_its_label(kind: str) -> None:
     source = sources()[kind]
     batches = list(source.epoch(seed=0, epoch=0))
-    assert [len(y) for _, y in batches] == ([4, 4, 2] if kind == "loader" else [4, 3, 3])  # no small one is left over
+    assert [len(y) for _, y, _ in batches] == ([4, 4, 2] if kind == "loader" else [4, 3, 3])  # no small one is left over
     assert source.steps() == 3
     assert source.size == 10
-    seen = torch.cat([x for x, _ in batches])
+    seen = torch.cat([x for x, _, _ in batches])
     assert torch.equal(seen[:, 0].sort().values, X[:, 0])
-    for x, y in batches:
+    for x, y, total in batches:
+        assert total == len(y)
         assert torch.equal(y, Y[(x[:, 0] / 2).long()])
 
 
@@ -40,7 +45,7 @@ def test_an_epoch_has_every_example_once_with_its_label(kind: str) -> None:
 def test_the_order_depends_on_seed_and_epoch_alone_and_can_be_entered_anywhere(kind: str) -> None:
     def order(seed: int, epoch: int, skip: int = 0) -> list[float]:
         torch.rand(3)  # whatever else draws from the global generator
-        return [float(v) for x, _ in sources()[kind].epoch(seed, epoch, skip) for v in x[:, 0]]
+        return [float(v) for x, _, _ in sources()[kind].epoch(seed, epoch, skip) for v in x[:, 0]]
 
     first = order(1, 2)
     assert order(1, 2) == first
@@ -52,7 +57,7 @@ def test_the_order_depends_on_seed_and_epoch_alone_and_can_be_entered_anywhere(k
 @pytest.mark.parametrize("kind", sources())
 def test_drawn_examples_repeat_only_where_there_are_not_enough(kind: str) -> None:
     source = sources()[kind]
-    x, y = source.draw(6, 0, "held-out", 1)
+    x, y, _ = source.draw(6, 0, "held-out", 1)
     assert len(set(x[:, 0].tolist())) == 6
     assert torch.equal(y, Y[(x[:, 0] / 2).long()])
     assert len(source.draw(25, 0, "held-out", 1)[1]) == 25
@@ -60,11 +65,52 @@ def test_drawn_examples_repeat_only_where_there_are_not_enough(kind: str) -> Non
     assert not torch.equal(source.draw(6, 0, "held-out", 2)[0], x)
 
 
+@pytest.mark.parametrize("kind", sources())
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_processes_share_out_the_batches_of_one(kind: str, size: int) -> None:
+    source = sources()[kind]
+    everyone = [Processes(None, rank, size) for rank in range(size)]
+    ways: list[Callable[[Processes], list[Batch]]] = [
+        lambda each: list(source.epoch(0, 1, processes=each)),
+        lambda each: [source.draw(7, 0, "held-out", processes=each)],
+    ]
+    if kind != "loader":  # this one shuffles
+        ways.append(lambda each: list(source.ordered(processes=each)))
+    for way in ways:
+        for whole, *shares in zip(way(ALONE), *map(way, everyone), strict=True):
+            assert {share.total for share in shares} == {len(whole.targets)}
+            own = [len(share.targets) if everyone[k].sizes(share.total)[k] else 0 for k, share in enumerate(shares)]
+            assert max(own) - min(own) <= 1
+            parts = [share.inputs[:count] for share, count in zip(shares, own, strict=True)]
+            assert torch.equal(torch.cat(parts), whole.inputs)
+            labels = [share.targets[:count] for share, count in zip(shares, own, strict=True)]
+            assert torch.equal(torch.cat(labels), whole.targets)
+            assert all(len(share.targets) >= 1 for share in shares)  # networks are never given nothing
+
+
+class Jittered(Dataset[tuple[Tensor, Tensor]]):
+    """Examples that come out otherwise each time."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return X[index] + torch.rand(()) + float(np.random.rand()) + random.random(), Y[index]
+
+
+def test_what_a_dataset_makes_of_an_example_at_random_does_not_depend_on_the_number_of_processes() -> None:
+    source = as_source(Jittered(), 4, "train")
+    everyone = [ALONE, Processes(None, 0, 2), Processes(None, 1, 2)]
+    for whole, *shares in zip(*(list(source.epoch(0, 1, processes=each)) for each in everyone), strict=True):
+        assert torch.equal(torch.cat([share.inputs for share in shares]), whole.inputs)
+    assert not torch.equal(next(iter(source.epoch(0, 1))).inputs, next(iter(source.epoch(0, 2))).inputs)
+
+
 def test_inputs_keep_their_structure() -> None:
-    (batch, targets), *_ = as_source(({"a": X, "b": Y}, Y), 4, "train").ordered()
+    (batch, targets, _), *_ = as_source(({"a": X, "b": Y}, Y), 4, "train").ordered()
     assert torch.equal(batch["a"], X[:4])
     assert torch.equal(batch["b"], targets)
-    (pair, _), *_ = as_source(((X, X + 1), Y), 4, "train").ordered()
+    (pair, _, _), *_ = as_source(((X, X + 1), Y), 4, "train").ordered()
     assert torch.equal(pair[1], X[:4] + 1)
 
 
@@ -77,7 +123,7 @@ class Articles(Dataset[dict[str, Tensor]]):
 
 
 def test_a_dict_with_labels_is_inputs_and_targets() -> None:
-    inputs, targets = next(as_source(DataLoader(Articles(), batch_size=5), 1, "train").ordered())
+    inputs, targets, _ = next(as_source(DataLoader(Articles(), batch_size=5), 1, "train").ordered())
     assert list(inputs) == ["input_ids"]
     assert torch.equal(targets, Y[:5])
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from calibayes.checks import natural_number
 from calibayes.data.batches import Batch, TensorSource
+from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
 
@@ -56,19 +57,20 @@ class AugmentedSource(TensorSource):
             shape = list(self.inputs.shape) if isinstance(self.inputs, Tensor) else type(self.inputs).__name__
             raise DataError(f"Expected `{name}` to augment to have images [n, channels, height, width], but got {shape}.")
 
-    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+    def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
         """The batches of an epoch, without the first ``skip``."""
         moves = self._moves(seed, "augment", epoch)
         for index in self.shuffled(seed, epoch, skip):
-            yield self._changed(index, moves)
+            yield self._changed(index, moves, processes)
 
-    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         """``count`` examples at random (with repetition only where there are not enough)."""
-        return self._changed(self.chosen(count, seed, *place), self._moves(seed, "augment", *place))
+        return self._changed(self.chosen(count, seed, *place), self._moves(seed, "augment", *place), processes)
 
-    def _changed(self, index: Tensor, moves: Tensor) -> Batch:
-        images, labels = self.take(index)
-        return crop_and_flip(images, moves[index], self.padding), labels
+    def _changed(self, index: Tensor, moves: Tensor, processes: Processes) -> Batch:
+        images, labels, total = self.take(index, processes)
+        own = index[processes.rows(total)]
+        return Batch(crop_and_flip(images, moves[own], self.padding), labels, total)
 
     def _moves(self, seed: int, *place: int | str) -> Tensor:
         """For every image of the data: how far down and right its window starts, and whether it is mirrored."""

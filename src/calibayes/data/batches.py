@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from itertools import islice
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -13,16 +13,32 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, default_colla
 
 from calibayes.arrays import from_numpy
 from calibayes.data.structure import as_tensors, batch_length, rows
+from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
 
 __all__ = ["Batch", "DatasetSource", "HasSource", "LoaderSource", "Source", "TensorSource", "as_source"]
 
-Batch = tuple[Any, Tensor]
+
+class Batch(NamedTuple):
+    """Examples that are run through together.
+
+    Attributes:
+        inputs: a tensor, or a tuple or dict of tensors.
+        targets: class indices.
+        total: how many examples all processes together have in this batch; these here are one process's.
+    """
+
+    inputs: Any
+    targets: Tensor
+    total: int
 
 
 class Source(Protocol):
-    """Data that training can run through: ``size`` examples, in an order that depends on seed and epoch alone."""
+    """Data that training can run through: ``size`` examples, in an order that depends on seed and epoch alone.
+
+    Batches are those of all ``processes`` together; each gets its own rows, and where it can be, only those are read.
+    """
 
     size: int
 
@@ -30,15 +46,15 @@ class Source(Protocol):
         """How many batches an epoch has."""
         ...
 
-    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+    def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
         """The batches of an epoch, without the first ``skip``."""
         ...
 
-    def ordered(self) -> Iterator[Batch]:
+    def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         """All batches in the data's own order."""
         ...
 
-    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         """``count`` examples at random (with repetition only where there are not enough)."""
         ...
 
@@ -87,16 +103,18 @@ class TensorSource:
     def steps(self) -> int:
         return -(-self.size // self.batch_size)
 
-    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
-        return map(self.take, self.shuffled(seed, epoch, skip))
+    def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
+        return (self.take(index, processes) for index in self.shuffled(seed, epoch, skip))
 
-    def ordered(self) -> Iterator[Batch]:
+    def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
-            stop = start + self.batch_size
-            yield rows(self.inputs, slice(start, stop)), self.targets[start:stop]
+            stop = min(start + self.batch_size, self.size)
+            own = processes.rows(stop - start)
+            index = slice(start + own.start, start + own.stop)
+            yield Batch(rows(self.inputs, index), self.targets[index], stop - start)
 
-    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
-        return self.take(self.chosen(count, seed, *place))
+    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
+        return self.take(self.chosen(count, seed, *place), processes)
 
     def shuffled(self, seed: int, epoch: int, skip: int) -> Iterator[Tensor]:
         return iter(_shuffled(self.size, self.steps(), seed, epoch)[skip:])
@@ -104,8 +122,9 @@ class TensorSource:
     def chosen(self, count: int, seed: int, *place: int | str) -> Tensor:
         return _choice(self.size, count, seed, *place)
 
-    def take(self, index: Tensor) -> Batch:
-        return rows(self.inputs, index), self.targets[index.to(self.targets.device)]
+    def take(self, index: Tensor, processes: Processes = ALONE) -> Batch:
+        own = index[processes.rows(len(index))]
+        return Batch(rows(self.inputs, own), self.targets[own.to(self.targets.device)], len(index))
 
 
 class DatasetSource:
@@ -118,22 +137,28 @@ class DatasetSource:
     def steps(self) -> int:
         return -(-self.size // self.batch_size)
 
-    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+    def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
         batches = _shuffled(self.size, self.steps(), seed, epoch)
         for step in range(skip, self.steps()):
-            seed_globally(seed, "data", epoch, step, everything=True)
-            yield self.take(batches[step])
+            yield self._taken(batches[step], processes, seed, "data", epoch, step)
 
-    def ordered(self) -> Iterator[Batch]:
+    def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
-            yield self.take(torch.arange(start, min(start + self.batch_size, self.size)))
+            yield self._taken(torch.arange(start, min(start + self.batch_size, self.size)), processes)
 
-    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
-        seed_globally(seed, "draw", *place, everything=True)
-        return self.take(_choice(self.size, count, seed, *place))
+    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
+        return self._taken(_choice(self.size, count, seed, *place), processes, seed, "draw", *place)
 
-    def take(self, index: Tensor) -> Batch:
-        return _as_batch(self.collate([self.dataset[i] for i in index.tolist()]), self.name)
+    def _taken(self, index: Tensor, processes: Processes, seed: int | None = None, *place: int | str) -> Batch:
+        """With a seed, what the Dataset makes of an example at random depends on the example's place in the batch."""
+        own = processes.rows(len(index))
+        examples = []
+        for k in range(own.start, own.stop):
+            if seed is not None:
+                seed_globally(seed, *place, k, everything=True)
+            examples.append(self.dataset[int(index[k])])
+        inputs, targets, _ = _as_batch(self.collate(examples), self.name)
+        return Batch(inputs, targets, len(index))
 
 
 class LoaderSource:
@@ -149,7 +174,7 @@ class LoaderSource:
     def steps(self) -> int:
         return len(self.loader)
 
-    def epoch(self, seed: int, epoch: int, skip: int = 0) -> Iterator[Batch]:
+    def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
         seed_globally(seed, "data", epoch, everything=True)
         for holder in (self.loader, self.loader.sampler, self.loader.batch_sampler):
             generator = getattr(holder, "generator", None)
@@ -157,20 +182,28 @@ class LoaderSource:
                 generator.manual_seed(generator_for(torch.device("cpu"), seed, "data", epoch).initial_seed())
         if hasattr(self.loader.sampler, "set_epoch"):
             self.loader.sampler.set_epoch(epoch)
-        return islice(self._reseeded(seed, epoch), skip, None)
+        return (_own(batch, processes) for batch in islice(self._reseeded(seed, epoch), skip, None))
 
-    def ordered(self) -> Iterator[Batch]:
-        return (_as_batch(batch, self.name) for batch in self.loader)
+    def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
+        if processes.size > 1:
+            seed_globally(0, "ordered", everything=True)  # a loader that shuffles must do so alike in all processes
+        return (_own(_as_batch(batch, self.name), processes) for batch in self.loader)
 
-    def draw(self, count: int, seed: int, *place: int | str) -> Batch:
+    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         examples = DatasetSource(self.loader.dataset, count, self.loader.collate_fn, self.name)
-        return examples.draw(count, seed, *place)
+        return examples.draw(count, seed, *place, processes=processes)
 
     def _reseeded(self, seed: int, epoch: int) -> Iterator[Batch]:
         batches = iter(self.loader)
         for step in range(len(self.loader)):
             seed_globally(seed, "data", epoch, step, everything=True)
             yield _as_batch(next(batches), self.name)
+
+
+def _own(batch: Batch, processes: Processes) -> Batch:
+    """One process's rows of a batch that all of them have read."""
+    own = processes.rows(batch.total)
+    return batch if processes.size == 1 else Batch(rows(batch.inputs, own), batch.targets[own], batch.total)
 
 
 def _as_batch(batch: Any, name: str) -> Batch:
@@ -208,7 +241,7 @@ def _matched(inputs: Any, targets: Tensor, name: str) -> Batch:
             f"Every batch of `{name}` must have one class index per example, shape [n], but its targets have shape "
             f"{list(targets.shape)}. One-hot labels: pass `y.argmax(-1)`."
         )
-    return inputs, targets
+    return Batch(inputs, targets, len(targets))
 
 
 def _length(dataset: Any, name: str) -> int:

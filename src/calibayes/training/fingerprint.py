@@ -74,7 +74,7 @@ def sampled(source: Source | None) -> int | None:
     if not isinstance(source, TensorSource):
         return None
     index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
-    inputs, _ = source.take(index)
+    inputs = source.take(index).inputs
     total = zlib.crc32(_bytes(source.targets.long()))
     for tensor in tensors_in(inputs):
         total = zlib.crc32(_bytes(tensor), total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,8 @@ from calibayes.checkpoint import CheckpointFolder
 from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
-from calibayes.errors import InvalidArgumentError, OptimizerError
+from calibayes.distributed import Group, Processes
+from calibayes.errors import DataError, InvalidArgumentError, OptimizerError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.groups import GaussianGroup
@@ -55,6 +57,7 @@ def fit(
     device: str | torch.device | None = None,
     checkpoint_seconds: float = 60.0,
     on_epoch: OnEpoch | None = None,
+    group: Group = "auto",
     progress: bool | None = None,
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
@@ -91,6 +94,9 @@ def fit(
         checkpoint_seconds: how often a checkpoint is written within an epoch.
         on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
             that it returns by name are kept in the history of the epoch. Its time is not counted as training.
+        group: the processes that train together, each of which must be given the same data: by default all that
+            ``torchrun`` has started; a process group of ``torch.distributed``; ``None`` for this process alone. Batches,
+            and the calibration term, are those of all processes together, and the result is that of a single one.
         progress: show a progress line; by default where standard error is a terminal.
 
     Returns:
@@ -119,6 +125,7 @@ def fit(
     if early_stopping is not None and validation is None:
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
     check_apart(calibration_data, validation, "calibration_data", "validation")
+    processes = Processes.of(group)
     posterior.to(chosen_device(device))
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
@@ -151,8 +158,13 @@ def fit(
             "calibration_data": sampled(held_out),
         }
         folder = CheckpointFolder(checkpoint, fingerprint(posterior, source, objective, made, settings, **others))
+    if strangers := processes.differ(zlib.crc32(repr((source.size, source.steps(), sampled(source), settings)).encode())):
+        raise DataError(
+            f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every process "
+            "the whole data set, and let `fit` share it out; or train in this process alone with `group=None`."
+        )
     run = Run(
-        stepper=Stepper(posterior, objective, made, source.size, settings),
+        stepper=Stepper(posterior, objective, made, source.size, settings, processes),
         train=source,
         epochs=epochs,
         scheduler=planned,

@@ -11,7 +11,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.data.batches import Source
+from calibayes.data.batches import Batch, Source
 from calibayes.data.structure import moved
 from calibayes.errors import CheckpointError, InvalidArgumentError, NonFiniteLossError
 from calibayes.metrics import accuracy, brier, ece, nll
@@ -61,8 +61,11 @@ class Run:
 
     def resume(self) -> None:
         """Go to where the newest checkpoint is, if there is one."""
-        state = None if self.folder is None else self.folder.newest()
+        folder = self.folder
+        processes = self.stepper.processes
+        state = None if folder is None else processes.from_first(folder.newest)
         if state is None:
+            processes.copy_from_first_(self.stepper.posterior.state_dict().values())
             return
         done = state["place"][0]
         if done > self.epochs:
@@ -86,7 +89,10 @@ class Run:
     def _go(self, posterior: Posterior) -> History:
         posterior.train()
         total = self.train.steps() * self.epochs
-        with interruptible() as interrupt, Progress(total, self.epochs, self.progress) as progress:
+        with (
+            interruptible() as interrupt,
+            Progress(total, self.epochs, self.progress if self.stepper.processes.first else False) as progress,
+        ):
             while self.epoch < self.epochs and not self.stopping_early and not interrupt.requested:
                 if self._run_epoch(interrupt, progress):
                     self._end_epoch(progress)
@@ -104,10 +110,11 @@ class Run:
         """The rest of the present epoch; whether its end was reached."""
         device = self.stepper.posterior.device
         started = time.monotonic()
-        for inputs, targets in self.train.epoch(self.seed, self.epoch, self.batch):
+        for batch in self.train.epoch(self.seed, self.epoch, self.batch, processes=self.stepper.processes):
             place = Place(self.epoch, self.batch, self.step)
-            batch = moved(inputs, device), targets.to(device)
-            terms = self.stepper.step(batch, self._held_out(len(targets), place), place)
+            self.stepper.stop = interrupt.requested
+            terms = self.stepper.step(_moved(batch, device), self._held_out(batch.total, place), place)
+            interrupt.requested = interrupt.requested or self.stepper.stop
             self.history.steps.append(terms)
             self.batch += 1
             self.step += 1
@@ -122,12 +129,12 @@ class Run:
         self._spent += time.monotonic() - started
         return self.batch >= self.train.steps()
 
-    def _held_out(self, count: int, place: Place) -> Any:
+    def _held_out(self, count: int, place: Place) -> Batch | None:
         if self.calibration_data is None:
             return None
-        inputs, targets = self.calibration_data.draw(count, self.seed, "held-out", place.epoch, place.batch)
-        device = self.stepper.posterior.device
-        return moved(inputs, device), targets.to(device)
+        processes = self.stepper.processes
+        drawn = self.calibration_data.draw(count, self.seed, "held-out", place.epoch, place.batch, processes=processes)
+        return _moved(drawn, self.stepper.posterior.device)
 
     def _end_epoch(self, progress: Progress) -> None:
         self._check_weights()
@@ -149,7 +156,11 @@ class Run:
         if self.validation is None:
             return {}
         predictive, targets = predict_source(
-            self.stepper.posterior, self.validation, samples=self.validation_samples, seed=self.seed
+            self.stepper.posterior,
+            self.validation,
+            samples=self.validation_samples,
+            seed=self.seed,
+            processes=self.stepper.processes,
         )
         metrics = (accuracy, ece, nll, brier)
         checked = [metric(predictive.probs, targets, check=index == 0) for index, metric in enumerate(metrics)]
@@ -174,7 +185,7 @@ class Run:
 
     def _save(self) -> None:
         self._check_weights()
-        if self.folder is not None:
+        if self.folder is not None and self.stepper.processes.first:
             self.folder.write(self.step, self._state())
         self._saved_at = time.monotonic()
 
@@ -202,6 +213,10 @@ class Run:
         self.history = History.from_state(state["history"])
         self.epoch, self.batch, self.step, self.first_step = state["place"]
         self.stopping_early, self._spent = state["stopping_early"], state["spent"]
+
+
+def _moved(batch: Batch, device: torch.device) -> Batch:
+    return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total)
 
 
 def chosen_device(device: str | torch.device | None) -> torch.device:

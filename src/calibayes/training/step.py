@@ -14,6 +14,8 @@ from torch import Tensor
 
 from calibayes.data.batches import Batch
 from calibayes.data.structure import rows
+from calibayes.distributed import ALONE, Processes
+from calibayes.distributed.batch_norm import is_batch_norm, synchronised
 from calibayes.errors import DataError, NonFiniteLossError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
@@ -21,7 +23,7 @@ from calibayes.posterior.outputs import check_labels, check_not_probabilities, l
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for
-from calibayes.training.data_terms import DataTerms, Place
+from calibayes.training.data_terms import DataTerms, Part, Place
 
 __all__ = ["Place", "StepSettings", "StepTerms", "Stepper"]
 
@@ -60,9 +62,10 @@ class Stepper:
         optimizer: torch.optim.Optimizer,
         dataset_size: int,
         settings: StepSettings,
+        processes: Processes = ALONE,
     ) -> None:
         self.posterior, self.objective, self.optimizer = posterior, objective, optimizer
-        self.dataset_size, self.settings = dataset_size, settings
+        self.dataset_size, self.settings, self.processes = dataset_size, settings, processes
         self.device = posterior.device
         half = settings.precision == torch.float16
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
@@ -70,10 +73,14 @@ class Stepper:
         self._samples = settings.samples if self._bayesian else 1
         self._chunk: int | None = None
         self._checked = False
+        self.stop = False
 
     def step(self, batch: Batch, held_out: Batch | None, place: Place) -> StepTerms:
-        """One update of φ on a batch; the calibration term is taken on ``held_out`` where there is one."""
-        examples = len(batch[1])
+        """One update of φ on a batch; the calibration term is taken on ``held_out`` where there is one.
+
+        ``stop``, which says that someone wants to end training, is true afterwards if it was in any process.
+        """
+        examples = batch.total
         weight = self.objective.calibration_weight(place.step, examples)
         parts = self._split(batch)
         calibration_parts = None if weight == 0 else parts if held_out is None else self._split(held_out)
@@ -92,6 +99,7 @@ class Stepper:
             cross += [share * value for value in found[0]]
             calibration += [share * value for value in found[1]]
             self.posterior.pull_back(leaves, shifts)
+        cross = self._reduced(cross)
         kl = self.posterior.kl_values(scales)
         kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
         terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
@@ -100,6 +108,20 @@ class Stepper:
         self._update(place)
         statistics.keep()
         return terms
+
+    def _reduced(self, cross: list[Tensor]) -> list[Tensor]:
+        """The gradients of all processes' examples in each of them, and the cross-entropy: one message a step."""
+        if self.processes.size == 1:
+            return cross
+        parameters = list(self.posterior.parameters())
+        numbers = torch.stack([sum(cross[1:], start=cross[0]), cross[0].new_tensor(float(self.stop))])
+        there = numbers.new_tensor([float(each.grad is not None) for each in parameters])
+        gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
+        self.processes.sum_([*gradients, numbers, there])
+        for parameter, gradient, somewhere in zip(parameters, gradients, there.tolist(), strict=True):
+            parameter.grad = gradient if somewhere else None
+        self.stop = bool(numbers[1] > 0)
+        return [numbers[0]]
 
     def _noise(self, place: Place, first: int, count: int) -> list[Tensor | None]:
         """The noise of samples first … first+count-1: each θ_r has its own seed, however they are grouped."""
@@ -150,18 +172,29 @@ class Stepper:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
-    def _split(self, batch: Batch) -> list[Batch]:
-        inputs, targets = batch
-        size = self.settings.micro_batch_size or len(targets)
-        if size >= len(targets):
-            return [batch]
-        starts = range(0, len(targets), size)
-        return [(rows(inputs, slice(k, k + size)), targets[k : k + size]) for k in starts]
+    def _split(self, batch: Batch) -> list[Part]:
+        """This process's micro-batches: as many as every other process has, since batch norms wait for one another."""
+        inputs, targets, total = batch
+        sizes = self.processes.sizes(total)
+        own = sizes[self.processes.rank]
+        size = self.settings.micro_batch_size or max(sizes)
+        if size >= max(sizes):
+            return [Part(inputs, targets, own, total)]
+        if self.processes.size == 1:
+            cuts = [(k, min(k + size, total)) for k in range(0, total, size)]
+        else:
+            count = -(-max(sizes) // size)
+            cuts = [(k * own // count, (k + 1) * own // count) for k in range(count)]
+        parts = []
+        for start, stop in cuts:
+            there = slice(start, stop) if start < stop else slice(0, 1)
+            parts.append(Part(rows(inputs, there), targets[there], stop - start, total))
+        return parts
 
-    def logits(self, leaves: list[Tensor], count: int, part: Batch, buffers: dict[str, Tensor]) -> Tensor:
+    def logits(self, leaves: list[Tensor], count: int, part: Part, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
-        inputs, targets = part
-        with self._autocast():
+        inputs, targets = part.inputs, part.targets
+        with self._autocast(), synchronised(self.posterior.leaf_modules(), self.processes, counted=part.own > 0):
             if count == 1:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
@@ -172,8 +205,10 @@ class Stepper:
             self._checked = True
         return logits
 
-    def _chosen_chunk(self, part: Batch) -> int:
+    def _chosen_chunk(self, part: Part) -> int:
         """How many samples run at once; a network that vmap cannot handle is found out by a trial run."""
+        if self.processes.size > 1 and any(is_batch_norm(each) for each in self.posterior.leaf_modules()):
+            return 1
         wanted = self.settings.sample_chunk
         if wanted == "auto":
             wanted = _MOST_AT_ONCE if pays_to_vectorize(self.posterior) else 1
@@ -184,7 +219,7 @@ class Stepper:
         buffers = StepStatistics(self.posterior).fresh()
         try:
             with self._autocast():
-                logits = call_samples(self.posterior, vectors, part[0], len(part[1]), buffers)
+                logits = call_samples(self.posterior, vectors, part.inputs, len(part.targets), buffers)
             logits.sum().backward()
         except (RuntimeError, NotImplementedError, DataError) as error:
             if self.settings.sample_chunk != "auto":

@@ -1,0 +1,101 @@
+"""Batch norm over the batches of all processes; PyTorch's own (SyncBatchNorm) refuses to run without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from calibayes.distributed.processes import Processes
+
+__all__ = ["is_batch_norm", "synchronised"]
+
+
+def is_batch_norm(part: nn.Module) -> bool:
+    """Whether a part of a network takes statistics over the batch as it is now."""
+    return isinstance(part, _BatchNorm) and (part.training or part.running_mean is None)
+
+
+@contextmanager
+def synchronised(parts: Sequence[nn.Module], processes: Processes, counted: bool) -> Iterator[None]:
+    """While this lasts, batch norms take their statistics over the examples of all processes.
+
+    Args:
+        parts: of the network; those that are no batch norm in training mode are left alone.
+        processes: whose examples they are.
+        counted: whether the examples of this process are its own.
+    """
+    found = [part for part in parts if processes.size > 1 and is_batch_norm(part)]
+    for part in found:
+        part.forward = partial(_forward, part, processes, counted)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for part in found:
+            del part.forward
+
+
+def _forward(part: _BatchNorm, processes: Processes, counted: bool, x: Tensor) -> Tensor:
+    part._check_input_dim(x)
+    axes = [axis for axis in range(x.dim()) if axis != 1]
+    shape = [1, -1, *[1] * (x.dim() - 2)]
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    weight = 1.0 if counted else 0.0
+    examples = wide.new_full((1,), wide.numel() // wide.shape[1] * weight)
+    sums = _summed(torch.cat([wide.sum(axes) * weight, examples]), processes)
+    count = sums[-1].detach()
+    mean = sums[:-1] / count
+    centred = wide - mean.view(shape)
+    variance = _summed((centred * centred).sum(axes) * weight, processes) / count
+    _advance(part, mean.detach(), variance.detach(), count)
+    found = centred * torch.rsqrt(variance + part.eps).view(shape)
+    if part.weight is not None:
+        found = found * part.weight.view(shape)
+    if part.bias is not None:
+        found = found + part.bias.view(shape)
+    return found.to(x.dtype)
+
+
+def _advance(part: _BatchNorm, mean: Tensor, variance: Tensor, count: Tensor) -> None:
+    """The running statistics, as PyTorch's own batch norm has them: with the unbiased variance."""
+    if not part.training or part.running_mean is None or part.running_var is None:
+        return
+    momentum: Any = part.momentum
+    if part.num_batches_tracked is not None:
+        part.num_batches_tracked.add_(1)
+        if momentum is None:
+            momentum = 1.0 / float(part.num_batches_tracked)
+    momentum = momentum or 0.0
+    part.running_mean.lerp_(mean.to(part.running_mean.dtype), momentum)
+    unbiased = variance * (count / (count - 1))
+    part.running_var.lerp_(unbiased.to(part.running_var.dtype), momentum)
+
+
+def _summed(value: Tensor, processes: Processes) -> Tensor:
+    found: Tensor = _Sum.apply(value, processes)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over all processes; since each has a part of the loss, so is the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, processes: Processes) -> Tensor:
+        ctx.processes = processes
+        total = value.clone()
+        dist.all_reduce(total, group=processes.group)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        total = gradient.clone()
+        dist.all_reduce(total, group=ctx.processes.group)
+        return total, None

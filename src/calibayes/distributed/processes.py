@@ -1,0 +1,160 @@
+"""Processes that work on one batch together: who has which part of it, and how parts become the whole."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from calibayes.errors import InvalidArgumentError
+
+__all__ = ["ALONE", "Group", "Processes"]
+
+Group = dist.ProcessGroup | Literal["auto"] | None
+"""Which processes work together: a group, all that were started together, or none but this one."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a group, seen from one of them.
+
+    Attributes:
+        group: PyTorch's own; ``None`` for a single process.
+        rank: the number of this process, from 0.
+        size: how many there are.
+    """
+
+    group: dist.ProcessGroup | None = None
+    rank: int = 0
+    size: int = 1
+
+    @classmethod
+    def of(cls, group: Group) -> Processes:
+        """Those of a group; ``"auto"`` finds the ones that ``torchrun`` started, and connects them if need be."""
+        if group is None or not dist.is_available():
+            return ALONE
+        if isinstance(group, str):
+            if group != "auto":
+                raise InvalidArgumentError(f"Expected `group` to be a process group, 'auto' or None, but got {group!r}.")
+            if not dist.is_initialized() and not _connect():
+                return ALONE
+            found = dist.group.WORLD
+        else:
+            found = group
+        if found is None or dist.get_world_size(found) == 1:
+            return ALONE
+        rank = dist.get_rank(found)
+        if rank < 0:
+            raise InvalidArgumentError("Expected `group` to be one that this process is part of, but it is not.")
+        return cls(found, rank, dist.get_world_size(found))
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes files and speaks to the user."""
+        return self.rank == 0
+
+    def sizes(self, count: int) -> list[int]:
+        """How many of ``count`` examples each process has; they differ by one at most."""
+        return [(rank + 1) * count // self.size - rank * count // self.size for rank in range(self.size)]
+
+    def share(self, count: int) -> slice:
+        """Which of ``count`` examples are this process's own."""
+        return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
+
+    def rows(self, count: int) -> slice:
+        """The same, but never none: where there are fewer examples than processes, one of another's that does not count."""
+        own = self.share(count)
+        return own if own.start < own.stop else slice(0, 1)
+
+    def sum_(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over all processes: one message for each type of number."""
+        if self.size == 1:
+            return
+        for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
+            alike = [tensor for tensor in tensors if tensor.dtype == dtype]
+            flat = torch.cat([tensor.reshape(-1) for tensor in alike])
+            dist.all_reduce(flat, group=self.group)
+            parts = flat.split([tensor.numel() for tensor in alike])
+            for tensor, part in zip(alike, parts, strict=True):
+                tensor.copy_(part.view_as(tensor))
+
+    def gather(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
+        """The parts of all processes side by side along the last axis, outside the graph.
+
+        Args:
+            own: this process's part, of length ``sizes[rank]`` along the last axis.
+            sizes: the lengths of all parts.
+        """
+        if self.size == 1:
+            return own.detach()
+        padded = own.new_zeros((*own.shape[:-1], max(sizes)))
+        padded[..., : own.shape[-1]] = own.detach()
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(parts, padded, group=self.group)
+        return torch.cat([part[..., :size] for part, size in zip(parts, sizes, strict=True)], dim=-1)
+
+    def counts(self, own: int, device: torch.device) -> list[int]:
+        """A number of every process."""
+        found = torch.zeros(self.size, dtype=torch.int64, device=device)
+        found[self.rank] = own
+        self.sum_([found])
+        return [int(each) for each in found.tolist()]
+
+    def copy_from_first_(self, tensors: Iterable[Tensor]) -> None:
+        """Give every process the first one's values."""
+        if self.size > 1:
+            for tensor in tensors:
+                dist.broadcast(tensor, group=self.group, group_src=0)
+
+    def from_first(self, make: Callable[[], T]) -> T:
+        """What the first process makes, for all; an error that it meets is raised in all."""
+        if self.size == 1:
+            return make()
+        told: list[tuple[T | None, Exception | None] | None] = [None]
+        if self.first:
+            try:
+                told = [(make(), None)]
+            except Exception as error:
+                told = [(None, error)]
+        dist.broadcast_object_list(told, group=self.group, group_src=0)
+        assert told[0] is not None
+        value, problem = told[0]
+        if problem is not None:
+            raise problem
+        return value  # type: ignore[return-value]
+
+    def differ(self, value: int) -> list[int]:
+        """The processes whose value is not the first one's."""
+        if self.size == 1:
+            return []
+        found: list[int | None] = [None] * self.size
+        dist.all_gather_object(found, value, group=self.group)
+        return [rank for rank, each in enumerate(found) if each != found[0]]
+
+
+ALONE = Processes()
+"""A single process."""
+
+
+def _connect() -> bool:
+    """Connect the processes that ``torchrun`` (or SLURM with its variables) started; false if there is only one."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
+        return False
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    atexit.register(_disconnect)
+    return True
+
+
+def _disconnect() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
