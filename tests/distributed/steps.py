@@ -1,0 +1,63 @@
+"""Steps of loops of one's own, under ``torchrun``: the objective in DistributedDataParallel, and what `fit` refuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from tests.distributed.trainings import data, perceptron
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+import calibayes as cb
+from calibayes.errors import DataError
+
+SIZES = {1: (20,), 2: (13, 7), 3: (4, 9, 7)}  # no two processes alike
+
+
+def gradients(held_out: bool) -> dict[str, Any]:
+    """The gradient of one step on twenty examples, and the terms."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.manual_seed(0)
+    net: Any = perceptron().double()
+    run = DistributedDataParallel(net) if size > 1 else net
+    own = [part[rank] for part in (each.split(SIZES[size]) for each in data(0, 20))]
+    other = [part[rank] for part in (each.split(SIZES[size][::-1]) for each in data(1, 20))]
+    objective = cb.Objective(lam=20.0, beta=0.0, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1))
+    logits = run(torch.cat([own[0], other[0]]))
+    mine, theirs = logits.split([len(own[1]), len(other[1])])
+    terms = objective(
+        mine,
+        own[1],
+        torch.zeros(()),
+        dataset_size=100,
+        held_out=(theirs, other[1]) if held_out else None,
+        group="auto" if size > 1 else None,
+    )
+    terms.total.backward()
+    grads: list[Tensor] = [parameter.grad.clone() for parameter in net.parameters()]
+    return {"gradients": grads, "terms": [float(value) for value in terms]}
+
+
+def refused() -> str:
+    """What `fit` says when processes have been given different data."""
+    x, y = data(int(os.environ["RANK"]), 20)
+    try:
+        cb.fit(cb.Point(perceptron().double()), (x, y), cb.Objective(lam=0.0), epochs=1)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    if int(os.environ["WORLD_SIZE"]) > 1:
+        dist.init_process_group("gloo")
+    found: dict[str, Any] = {"batch": gradients(False), "held-out": gradients(True), "refused": refused()}
+    torch.save(found, Path(sys.argv[1]) / f"rank{os.environ['RANK']}.pt")
+    if dist.is_initialized():
+        dist.destroy_process_group()

@@ -1,0 +1,39 @@
+"""The calibration term in a training loop of one's own is that of the batch of all processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.distributed import steps
+from tests.distributed.launch import torchrun
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, Any]]]:
+    results = {}
+    for processes in steps.SIZES:
+        folder = tmp_path_factory.mktemp(f"steps{processes}")
+        torchrun(processes, Path(steps.__file__), str(folder))
+        results[processes] = [torch.load(folder / f"rank{rank}.pt") for rank in range(processes)]
+    return results
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+@pytest.mark.parametrize("where", ["batch", "held-out"])
+def test_averaged_gradients_are_those_of_a_single_process(where: str, processes: int, found: Any) -> None:
+    alone = found[1][0][where]
+    assert alone["terms"][2] > 0
+    for rank in range(processes):
+        here = found[processes][rank][where]
+        assert here["terms"] == pytest.approx(alone["terms"], rel=1e-12)
+        for one, other in zip(here["gradients"], alone["gradients"], strict=True):
+            assert torch.allclose(one, other, rtol=1e-11, atol=1e-13)
+
+
+def test_processes_with_other_data_are_named(found: Any) -> None:
+    assert found[1][0]["refused"] == ""
+    for each in found[3]:
+        assert "Processes [1, 2] of 3 were given other data or settings than process 0" in each["refused"]
