@@ -43,6 +43,22 @@ def gradients(held_out: bool) -> dict[str, Any]:
     return {"gradients": grads, "terms": [float(value) for value in terms]}
 
 
+def streamed() -> dict[str, float]:
+    """The metrics of predictions of which each process has seen a part, and the last one, of three, nothing."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    x, y = data(0, 600)
+    probs = (2 * x[:, :3]).softmax(-1)
+    stream = cb.metrics.Stream()
+    for part, labels in zip(probs.split(50), y.split(50), strict=True):
+        if rank == int(part[0, 0] * 1000) % min(size, 2):
+            stream.update(part, labels)
+    whole = cb.metrics.evaluate(probs, y, intervals=False)
+    found = stream.together().scores(replicates=100)
+    names = ("accuracy", "ece", "nll", "brier", "mce", "ece_classwise", "overconfidence")
+    assert found.n == 600
+    return {name: getattr(found, name) - getattr(whole, name) for name in names}
+
+
 def refused() -> str:
     """What `fit` says when processes have been given different data."""
     x, y = data(int(os.environ["RANK"]), 20)
@@ -57,7 +73,12 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     if int(os.environ["WORLD_SIZE"]) > 1:
         dist.init_process_group("gloo")
-    found: dict[str, Any] = {"batch": gradients(False), "held-out": gradients(True), "refused": refused()}
+    found: dict[str, Any] = {
+        "batch": gradients(False),
+        "held-out": gradients(True),
+        "refused": refused(),
+        "streamed": streamed(),
+    }
     torch.save(found, Path(sys.argv[1]) / f"rank{os.environ['RANK']}.pt")
     if dist.is_initialized():
         dist.destroy_process_group()

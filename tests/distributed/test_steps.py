@@ -33,6 +33,12 @@ def test_averaged_gradients_are_those_of_a_single_process(where: str, processes:
             assert torch.allclose(one, other, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_what_processes_have_seen_is_evaluated_together(processes: int, found: Any) -> None:
+    for each in found[processes]:
+        assert each["streamed"] == pytest.approx(dict.fromkeys(each["streamed"], 0.0), abs=1e-12)
+
+
 def test_processes_with_other_data_are_named(found: Any) -> None:
     assert found[1][0]["refused"] == ""
     for each in found[3]:

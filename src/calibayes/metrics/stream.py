@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
+import torch
+
+from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidProbabilitiesError
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.bins import ReliabilityBins
@@ -67,6 +71,31 @@ class Stream:
                 f"Expected `probs` with {self._tally.classes} classes, as in the first batch, but got {found.classes}."
             )
         self._tally.update(found)
+
+    def together(self, group: Group = "auto") -> Stream:
+        """What all processes have seen, as one stream in each of them; this one is left as it is.
+
+        Only sums travel: as many bytes whatever the number of examples is.
+
+        Args:
+            group: the processes: all that ``torchrun`` has started, or a process group. All must call this.
+        """
+        processes = Processes.of(group)
+        found = copy.deepcopy(self)
+        if processes.size == 1:
+            return found
+        classes = processes.counts(0 if self._tally is None else self._tally.classes, torch.device("cpu"))
+        if not any(classes):
+            return found
+        most = max(classes)
+        if odd := [rank for rank, count in enumerate(classes) if count not in (0, most)]:
+            raise InvalidProbabilitiesError(
+                f"Expected all processes to have seen {most} classes, but process {odd[0]} has seen {classes[odd[0]]}."
+            )
+        if found._tally is None:
+            found._tally = self._settings.tally(most, BLOCKS, fixed_edges(self._settings.bins))
+        found._tally.sum_over(processes)
+        return found
 
     def scores(self, *, intervals: bool = True, level: float = 0.95, replicates: int = 1000) -> Scores:
         """Every metric of what came so far; arguments as `evaluate`."""

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calibayes.distributed import Processes
 from calibayes.metrics.arrays import Predictions
 from calibayes.metrics.bins import ReliabilityBins, equal_width, place
 from calibayes.metrics.cells import Cells
@@ -94,6 +95,14 @@ class Tally:
                 self._add_classes(part, where % self.class_blocks)
             if self.edges is not None:
                 self._add_cells(part, where, self.edges)
+
+    def sum_over(self, processes: Processes) -> None:
+        """Add what all processes have, in each of them."""
+        single = torch.tensor([self.n, self.weight, self.right, self.confidence], dtype=torch.float64)
+        sums = (self.sums, self.by_bin, self.by_class, self.counts, self.moments, self.own, self.block_weight)
+        processes.sum_([*sums, self.by_cell, self.cell_confidence, self.pairs.sums, single])
+        n, self.weight, self.right, self.confidence = single.tolist()
+        self.n = int(n)
 
     def _add_means(self, part: Predictions, block: Tensor) -> None:
         nll, brier = losses(part)

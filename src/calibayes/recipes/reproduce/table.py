@@ -59,7 +59,7 @@ def samples_table(parts: Sequence[FoundPart]) -> Table | None:
     bayesian = [part for part in parts if part.results and "by_samples" in part.results[0]["final"]]
     if not bayesian:
         return None
-    counts = list(bayesian[0].results[0]["final"]["by_samples"])
+    counts = sorted(bayesian[0].results[0]["final"]["by_samples"], key=int)
     ways = [("mean weights", ("mean_weights",)), *((f"S = {count}", ("by_samples", count)) for count in counts)]
     ways.append((f"S = {bayesian[0].settings[0].predictive_samples}", ()))
     table = Table(title="ECE % (accuracy %) by the number of samples of a prediction", box=box.SIMPLE_HEAD, title_style="bold")
