@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 import calibayes
-from benchmarks import metrics, prediction, quadratic_form, training_step
+from benchmarks import metrics, prediction, processes, quadratic_form, training_step
 from benchmarks.timing import Timing
 
 _RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
@@ -94,7 +94,22 @@ def _metrics(tell: Tell, record: dict[str, object]) -> None:
         tell(f"    peak memory of {label:<28} {megabytes:6.0f} MB  (goal 1,000)")
 
 
-_SECTIONS = {"core": _core, "metrics": _metrics}
+def _processes(tell: Tell, record: dict[str, object]) -> None:
+    tell("\n(e) a step of fit at the same batch of 128 in one and in two processes of one thread each (gloo, loopback)")
+    tell("    bytes: what a process puts into messages in a step; gradients: the bytes of its own gradients")
+    for name in training_step.NETWORKS:
+        alone, both = (processes.measure(name, count) for count in (1, 2))
+        record[f"processes: {name}"] = {"1": alone, "2": both}
+        tell(f"  {name}")
+        for scheme, found in both.items():
+            seconds, before = found["seconds"], alone[scheme]["seconds"]
+            tell(
+                f"    {scheme:<8} {before * 1e3:8.2f} ms alone {seconds * 1e3:8.2f} ms in two ({before / seconds:.2f}x as fast) "
+                f"{found['messages']:3.0f} messages {found['bytes']:12,.0f} bytes ({found['gradient bytes']:12,.0f} gradients)"
+            )
+
+
+_SECTIONS = {"core": _core, "metrics": _metrics, "processes": _processes}
 
 
 def _goal(name: str, label: str) -> str:

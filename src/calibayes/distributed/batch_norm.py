@@ -32,7 +32,7 @@ def synchronised(parts: Sequence[nn.Module], processes: Processes, counted: bool
         processes: whose examples they are.
         counted: whether the examples of this process are its own.
     """
-    found = [part for part in parts if processes.size > 1 and is_batch_norm(part)]
+    found = [part for part in parts if is_batch_norm(part)]
     for part in found:
         part.forward = partial(_forward, part, processes, counted)  # type: ignore[arg-type]
     try:

@@ -194,7 +194,7 @@ class Stepper:
     def logits(self, leaves: list[Tensor], count: int, part: Part, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
         inputs, targets = part.inputs, part.targets
-        with self._autocast(), synchronised(self.posterior.leaf_modules(), self.processes, counted=part.own > 0):
+        with self._autocast(), self._synchronised(part):
             if count == 1:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
@@ -227,6 +227,11 @@ class Stepper:
                 warnings.warn(f"The samples run one after the other, since vmap refuses this network: {reason}", stacklevel=2)
             return 1
         return chunk
+
+    def _synchronised(self, part: Part) -> AbstractContextManager[Any]:
+        if self.processes.size == 1:
+            return nullcontext()
+        return synchronised(self.posterior.leaf_modules(), self.processes, counted=part.own > 0)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision is None:
