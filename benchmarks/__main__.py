@@ -104,7 +104,7 @@ def _processes(tell: Tell, record: dict[str, object]) -> None:
         for scheme, found in both.items():
             seconds, before = found["seconds"], alone[scheme]["seconds"]
             tell(
-                f"    {scheme:<8} {before * 1e3:8.2f} ms alone {seconds * 1e3:8.2f} ms in two ({before / seconds:.2f}x as fast) "
+                f"    {scheme:<8} {before * 1e3:8.2f} ms alone {seconds * 1e3:8.2f} ms in two ({before / seconds:.2f}x fast) "
                 f"{found['messages']:3.0f} messages {found['bytes']:12,.0f} bytes ({found['gradient bytes']:12,.0f} gradients)"
             )
 
