@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,19 @@ def streamed() -> dict[str, float]:
     return {name: getattr(found, name) - getattr(whole, name) for name in names}
 
 
+def interrupted() -> tuple[str, int]:
+    """Ctrl-C in the last process, between epochs: how training ended, and after how many steps."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+
+    def press(_: Any, epoch: int) -> None:
+        if rank == size - 1 and epoch == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    posterior = cb.Point(perceptron().double())
+    history = cb.fit(posterior, data(0, 40), cb.Objective(lam=0.0), batch_size=10, epochs=5, on_epoch=press)
+    return history.stopped, len(history.steps)
+
+
 def refused() -> str:
     """What `fit` says when processes have been given different data."""
     x, y = data(int(os.environ["RANK"]), 20)
@@ -78,6 +92,7 @@ if __name__ == "__main__":
         "held-out": gradients(True),
         "refused": refused(),
         "streamed": streamed(),
+        "interrupted": interrupted(),
     }
     torch.save(found, Path(sys.argv[1]) / f"rank{os.environ['RANK']}.pt")
     if dist.is_initialized():

@@ -39,6 +39,12 @@ def test_what_processes_have_seen_is_evaluated_together(processes: int, found: A
         assert each["streamed"] == pytest.approx(dict.fromkeys(each["streamed"], 0.0), abs=1e-12)
 
 
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_ctrl_c_in_one_process_stops_all_after_the_same_step(processes: int, found: Any) -> None:
+    # A single process sees it at once, several tell each other in the next step.
+    assert {each["interrupted"] for each in found[processes]} == {("interrupted", 8 + (processes > 1))}
+
+
 def test_processes_with_other_data_are_named(found: Any) -> None:
     assert found[1][0]["refused"] == ""
     for each in found[3]:

@@ -93,10 +93,10 @@ class Run:
             interruptible() as interrupt,
             Progress(total, self.epochs, self.progress if self.stepper.processes.first else False) as progress,
         ):
-            while self.epoch < self.epochs and not self.stopping_early and not interrupt.requested:
+            while self.epoch < self.epochs and not self.stopping_early and not self._interrupted(interrupt):
                 if self._run_epoch(interrupt, progress):
                     self._end_epoch(progress)
-            if interrupt.requested:
+            if self._interrupted(interrupt):
                 self.history.stopped = "interrupted"
                 progress.note(f"Interrupted after step {self.step}: what was learned until then is kept.")
                 self._save()
@@ -114,20 +114,23 @@ class Run:
             place = Place(self.epoch, self.batch, self.step)
             self.stepper.stop = interrupt.requested
             terms = self.stepper.step(_moved(batch, device), self._held_out(batch.total, place), place)
-            interrupt.requested = interrupt.requested or self.stepper.stop
             self.history.steps.append(terms)
             self.batch += 1
             self.step += 1
             if self.scheduler is not None and self.scheduler_interval == "step":
                 self.scheduler.step()
             progress.update(self.epoch + 1, self.step, terms)
-            if interrupt.requested:
+            if self._interrupted(interrupt):
                 break
             if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
                 self._spent, started = self._spent + time.monotonic() - started, time.monotonic()
                 self._save()
         self._spent += time.monotonic() - started
         return self.batch >= self.train.steps()
+
+    def _interrupted(self, interrupt: Interrupt) -> bool:
+        """Whether to stop; several processes stop after the same step, in which they have told each other."""
+        return interrupt.requested if self.stepper.processes.size == 1 else self.stepper.stop
 
     def _held_out(self, count: int, place: Place) -> Batch | None:
         if self.calibration_data is None:
