@@ -29,6 +29,7 @@ _PANELS: Mapping[tuple[str, str], str] = {
     ("test", "nll"): "NLL",
     ("test", "brier"): "Brier score",
 }
+_STRONG = 100.0  # a λ beyond which the accuracy breaks down
 _AS_PAPER, _BESIDE = tuple(_PANELS)[:2], tuple(_PANELS)[2:]
 
 
@@ -77,7 +78,8 @@ def _lambdas(parts: Sequence[FoundPart]) -> Iterator[tuple[str, Figure]]:
 def _equal_accuracy(parts: Sequence[FoundPart]) -> Figure:
     """ECE against accuracy after each epoch that was looked at: who is better calibrated when equally often right."""
     figure, axes = _panels(2)
-    chosen = [part for part in parts if part.settings[0].lam in (0.0, 10.0)]
+    strong = max((part.settings[0].lam for part in parts if part.settings[0].lam <= _STRONG), default=0.0)
+    chosen = [part for part in parts if part.settings[0].lam in (0.0, strong)]
     for ax, path in zip(axes, (("test", "ece"), ("scaled", "ece")), strict=True):
         for part, line in zip(chosen, LINES, strict=False):
             right, error = (np.median(part.over_epochs(*each)[1], axis=0) for each in (("test", "accuracy"), path))
