@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.recipes.compare.printing import as_text
 from calibayes.recipes.reproduce.experiments import Experiment
 from calibayes.recipes.reproduce.figures import draw
 from calibayes.recipes.reproduce.found import FoundPart, found_parts
@@ -21,7 +21,7 @@ from calibayes.sweeps.identity import function_and_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["VERSION", "recorded", "show"]
+__all__ = ["VERSION", "recorded", "show", "table_text"]
 
 VERSION = 2  # raise it when a training with the same settings would come out otherwise
 _WIDTH = 160
@@ -110,17 +110,7 @@ def _check_preset(experiment: Experiment, folder: Path) -> None:
 
 
 def _write(experiment: Experiment, parts: list[FoundPart], folder: Path, console: Console, aside: Console) -> None:
-    from rich.console import Console
-
-    title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
-    table = scores_table(title, parts)
-    missing = sum(part.missing for part in parts)
-    note = f"{missing} trainings are missing." if missing else ""
-    text = io.StringIO()
-    samples = samples_table(parts)
-    shown = [table, *([] if samples is None else [samples]), *([note] if note else [])]
-    Console(file=text, width=_WIDTH, color_system=None, highlight=False).print(*shown, sep="\n")
-    printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    printed = table_text(experiment, parts)
     write_whole(folder / "table.txt", printed.encode())
     numbers = {"experiment": experiment.name, "preset": experiment.preset, "parts": summary(parts)}
     write_whole(folder / "summary.json", (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
@@ -129,6 +119,17 @@ def _write(experiment: Experiment, parts: list[FoundPart], folder: Path, console
     names = ["table.txt", "summary.json", "commands.txt", *draw(experiment.name, parts, folder)]
     console.out(printed, end="", highlight=False)  # last: whoever reads it may stop listening
     aside.print(f"Written to {folder}: {', '.join(names)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def table_text(experiment: Experiment, parts: list[FoundPart]) -> str:
+    """The tables of an experiment as they are printed."""
+    from rich.console import Group
+
+    title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
+    samples = samples_table(parts)
+    missing = sum(part.missing for part in parts)
+    shown = [scores_table(title, parts), *([] if samples is None else [samples])]
+    return as_text(Group(*shown, *([f"{missing} trainings are missing."] if missing else [])), _WIDTH)
 
 
 def _cost(settings: dict[str, Any]) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.recipes.compare.printing import as_text
 from calibayes.recipes.reproduce.claims import Claim, claims
 from calibayes.recipes.reproduce.experiments import experiment
 from calibayes.recipes.reproduce.found import FoundPart
@@ -17,7 +17,7 @@ from calibayes.sweeps.folder import write_whole
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["show_claims"]
+__all__ = ["claims_text", "recorded_claims", "show_claims"]
 
 _WIDTH = 120
 _ABOUT = (
@@ -35,16 +35,12 @@ def show_claims(folder: Path, preset: str, *, console: Console) -> list[Claim]:
         preset: their size.
         console: where to print.
     """
-    names = ("newsgroups-epochs", "newsgroups-lambda", "newsgroups-variations")
-    texts = [part for name in names for part in _parts(name, folder, preset)]
-    found = claims(texts, _parts("cifar10-reliability", folder, preset))
+    found = recorded_claims(folder, preset)
     if not found:
         raise InvalidArgumentError(
             f"Expected results of experiments in {str(folder)!r}, but there are none of preset {preset}."
         )
-    text = io.StringIO()
-    _print(found, text)
-    printed = "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+    printed = claims_text(found)
     write_whole(folder / "claims.txt", printed.encode())
     numbers = {"preset": preset, "claims": [claim.to_dict() for claim in found]}
     write_whole(folder / "claims.json", (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
@@ -52,14 +48,22 @@ def show_claims(folder: Path, preset: str, *, console: Console) -> list[Claim]:
     return found
 
 
+def recorded_claims(folder: Path, preset: str) -> list[Claim]:
+    """What the records in a folder say of the claims."""
+    names = ("newsgroups-epochs", "newsgroups-lambda", "newsgroups-variations")
+    texts = [part for name in names for part in _parts(name, folder, preset)]
+    return claims(texts, _parts("cifar10-reliability", folder, preset))
+
+
 def _parts(name: str, folder: Path, preset: str) -> list[FoundPart]:
     asked = experiment(name, preset)
     return recorded(asked, folder) if (folder / asked.data).is_dir() else []
 
 
-def _print(found: list[Claim], text: io.StringIO) -> None:
+def claims_text(found: list[Claim]) -> str:
+    """The table of claims as it is printed."""
     from rich import box
-    from rich.console import Console
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -69,4 +73,4 @@ def _print(found: list[Claim], text: io.StringIO) -> None:
     table.add_column("", no_wrap=True)
     for claim in found:
         table.add_row(Text(claim.text), Text("\n".join(map(str, claim.gaps))), claim.verdict)
-    Console(file=text, width=_WIDTH, color_system=None, highlight=False).print(table, _ABOUT)
+    return as_text(Group(table, _ABOUT), _WIDTH)
