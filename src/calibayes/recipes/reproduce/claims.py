@@ -16,6 +16,7 @@ __all__ = ["Claim", "claims"]
 
 Holds = Literal["holds", "holds in part", "does not hold here", "cannot be told"]
 _SLIGHT = 0.02  # of accuracy: what "only marginally" may mean
+_BROKEN = 0.05  # of validation accuracy: what training has broken down without
 _ECE, _RIGHT = ("test", "ece"), ("test", "accuracy")
 
 
@@ -114,20 +115,28 @@ def _of_bnn(parts: Parts) -> list[Claim]:
 
 
 def _of_lambda(parts: Parts, scheme: str) -> list[Claim]:
+    """Over the weights that training survives: beyond them, an ECE says nothing about calibration."""
     lams = _lams(parts, f"CA-{scheme}")
     if scheme not in parts or len(lams) < 2:
         return []
-    errors = {lam: settled(part, *_ECE) for lam, part in lams.items()}
-    most = max(lams)
+    right = {lam: _mean(settled(part, "validation", "accuracy")) for lam, part in lams.items()}
+    enough = _mean(settled(parts[scheme], "validation", "accuracy")) - _BROKEN
+    broken = [lam for lam in lams if right[lam] < enough]
+    sound = {lam: part for lam, part in lams.items() if lam not in broken}
+    told = f" (training breaks down at λ = {', '.join(f'{lam:g}' for lam in broken)})" if broken else ""
+    if len(sound) < 2:
+        return []
+    errors = {lam: settled(part, *_ECE) for lam, part in sound.items()}
+    most = max(sound)
     gaps = [
         between("ECE less per tenfold λ", _falls(errors), comparisons=2),
         between(f"ECE less at λ = {most:g} than at 0", settled(parts[scheme], *_ECE), errors[most], comparisons=2),
     ]
     losses = [
         between(f"accuracy at λ = {lam:g} minus that at 0", settled(part, *_RIGHT), settled(parts[scheme], *_RIGHT))
-        for lam, part in lams.items()
+        for lam, part in sound.items()
     ]
-    lower = _judged(f"A larger λ lowers the ECE of CA-{scheme}", gaps, "the fall with log λ, and from 0 to the largest λ")
+    lower = _judged(f"A larger λ lowers the ECE of CA-{scheme}{told}", gaps, "the fall with log λ, and from 0 to the largest λ")
     slight = _judged("… and the accuracy only marginally", losses, "the change of accuracy, plus 2 points", at_least=-_SLIGHT)
     return [lower, slight]
 
@@ -163,7 +172,7 @@ def _of_temperature(parts: Parts) -> list[Claim]:
     lams = _lams(parts, "CA-BNN")
     if "FNN" not in parts or not lams:
         return []
-    best = min(lams.values(), key=lambda part: np.mean(list(settled(part, "validation", "nll").values())))
+    best = min(lams.values(), key=lambda part: _mean(settled(part, "validation", "nll")))
     gaps = [
         between(name, settled(parts["FNN"], "scaled", score), settled(best, "test", score), comparisons=2)
         for name, score in (("ECE", "ece"), ("NLL (hundredths)", "nll"))
@@ -212,6 +221,10 @@ def _lams(parts: Parts, scheme: str) -> dict[float, FoundPart]:
     """The parts of a scheme by λ."""
     found = {part.settings[0].lam: part for name, part in parts.items() if name.startswith(f"{scheme}, λ") and ":" not in name}
     return dict(sorted(found.items()))
+
+
+def _mean(scores: BySeed) -> float:
+    return float(np.mean(list(scores.values())))
 
 
 def _falls(errors: Mapping[float, BySeed]) -> BySeed:
