@@ -91,6 +91,14 @@ def test_weights_at_which_training_breaks_down_are_named_and_not_judged() -> Non
     assert (len(slight.gaps), slight.verdict) == (4, "holds")
 
 
+def test_the_largest_sound_weight_is_set_against_none_at_equal_accuracy() -> None:
+    found = claims(newsgroups(cafnn300=0.1, fnn={"ece": 0.2, "way": [(0.05, 0.1)]}), [])
+    claim = next(each for each in found if "ECE at equal accuracy" in each.text)
+    assert claim.gaps[0].name == "ECE less at λ = 300 than at 0"
+    assert claim.gaps[0].value == pytest.approx(0.1 - 0.15 * 0.01 / 0.5, abs=1e-3)  # a point of accuracy before its end
+    assert claim.verdict == "holds"
+
+
 @pytest.mark.parametrize(
     ("errors", "verdict"),
     [

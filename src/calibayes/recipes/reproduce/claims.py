@@ -138,7 +138,12 @@ def _of_lambda(parts: Parts, scheme: str) -> list[Claim]:
     ]
     lower = _judged(f"A larger λ lowers the ECE of CA-{scheme}{told}", gaps, "the fall with log λ, and from 0 to the largest λ")
     slight = _judged("… and the accuracy only marginally", losses, "the change of accuracy, plus 2 points", at_least=-_SLIGHT)
-    return [lower, slight]
+    equal = between(f"ECE less at λ = {most:g} than at 0", *at_equal_accuracy(parts[scheme], sound[most], *_ECE))
+    return [
+        lower,
+        slight,
+        _judged("(Asked by us) … and the ECE at equal accuracy, too", [equal], f"{scheme} minus CA-{scheme}"),
+    ]
 
 
 def _of_both(parts: Parts) -> list[Claim]:
