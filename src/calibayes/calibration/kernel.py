@@ -15,6 +15,9 @@ The kernel is the covariance of a Markov process, so the form is also a sum of s
 $a_k = \sum_{j \le k} K_{kj} u_j$ alone and, unlike $\sum_k u_k (Ku)_k$, loses no digits where the form is near zero:
 
 $$ q = a_n^2 + \sum_{k<n} \big(1 - e^{-2(z_{k+1} - z_k)}\big) \, a_k^2 . $$
+
+A batch of a hundred is so small that all pairs are a single matrix and less work than the sort with what follows it; where
+float64 sums are more than float32 inputs can show, that is how it is done.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ __all__ = ["kernel_features", "kernel_norm", "quadratic_form"]
 # e^{±range/(2γ)} must stay within float64: for confidences in [0, 1], γ = 0.001 reaches e^{±500}.
 _LARGEST_EXPONENT = 650.0
 _WITHOUT_FLOAT64 = {"mps"}
+_FEW = 192  # examples: up to there all pairs are less work than sorting
 
 
 def quadratic_form(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
@@ -60,11 +64,8 @@ def kernel_norm(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
     A norm below what rounding alone can make of zero, in the coefficients and in the sums, counts as zero: the quotient of
     two rounding errors is no gradient.
     """
-    form = quadratic_form(scores, coefficients, width)
-    u = coefficients.detach()
-    rounding = torch.finfo(u.dtype).eps + u.shape[-1] * torch.finfo(torch.float64).eps
-    above = form.detach() > u.abs().sum(-1).mul_(rounding).square_()
-    return torch.where(above, torch.where(above, form, 1.0).sqrt(), 0.0)
+    value: Tensor = _KernelNorm.apply(scores, coefficients, width)  # type: ignore[no-untyped-call]
+    return value
 
 
 def kernel_features(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
@@ -100,36 +101,82 @@ def _check_spread(spread: float, width: float) -> None:
 class _QuadraticForm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
-        device = torch.device("cpu") if scores.device.type in _WITHOUT_FLOAT64 else scores.device
-        r, order = scores.to(device).sort(dim=-1)
-        r, u = r.double(), coefficients.to(device).gather(-1, order).double()
-        low, high = r[..., :1], r[..., -1:]
-        _check_spread(float((high - low).amax()), width)
-        rise = ((r - 0.5 * (low + high)) / width).exp_()
-        fall = rise.reciprocal()
-        left = _sums_before(u * rise).mul_(fall)
-        gaps = r.diff(dim=-1)
-        up_to = left + u
-        value = _sum_of_squares(up_to, gaps * (-2 / width))
-        if any(ctx.needs_input_grad[:2]):
-            right = _sums_before((u * fall).flip(-1)).flip(-1).mul_(rise)
-            del r, rise, fall
-            kernel_times_u = _unsorted(up_to.add_(right), order, coefficients)
-            if not bool(gaps.all()):
-                left = _strictly_before(left, gaps)
-                right = _strictly_before(right.flip(-1), gaps.flip(-1)).flip(-1)
-            pull = _unsorted(right.sub_(left).mul_(u), order, scores)
-            ctx.save_for_backward(pull, kernel_times_u)
-            ctx.width = width
-        return value.to(coefficients)
+        value, *derivatives = _solved(scores, coefficients, width, any(ctx.needs_input_grad[:2]))
+        ctx.save_for_backward(*derivatives)
+        return value
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        pull, kernel_times_u = ctx.saved_tensors
-        needs_r, needs_u, _ = ctx.needs_input_grad
-        twice = 2 * grad.unsqueeze(-1)
-        return twice / ctx.width * pull if needs_r else None, twice * kernel_times_u if needs_u else None, None
+        return *_pulled(ctx, 2 * grad), None
+
+
+class _KernelNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
+        form, *derivatives = _solved(scores, coefficients, width, any(ctx.needs_input_grad[:2]))
+        rounding = torch.finfo(coefficients.dtype).eps + coefficients.shape[-1] * torch.finfo(torch.float64).eps
+        value = form.sqrt()
+        value = value * (value > coefficients.abs().sum(-1).mul_(rounding))
+        ctx.save_for_backward(value, *derivatives)
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        value = ctx.saved_tensors[0]
+        return *_pulled(ctx, grad / torch.where(value > 0, value, torch.inf)), None
+
+
+def _pulled(ctx: Any, factor: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """The saved derivatives, those of half the form, times what comes from above."""
+    of_scores, of_coefficients = ctx.saved_tensors[-2:]
+    needs_r, needs_u, _ = ctx.needs_input_grad
+    factor = factor.unsqueeze(-1)
+    return factor * of_scores if needs_r else None, factor * of_coefficients if needs_u else None
+
+
+def _solved(scores: Tensor, coefficients: Tensor, width: float, derivatives: bool) -> tuple[Tensor, ...]:
+    """The form and, if they are wanted, half its derivatives with respect to scores and coefficients."""
+    few = scores.shape[-1] <= _FEW and coefficients.dtype != torch.float64 and scores.device.type == "cpu"
+    return (_by_matrix if few else _by_sorting)(scores, coefficients, width, derivatives)
+
+
+def _by_matrix(scores: Tensor, coefficients: Tensor, width: float, derivatives: bool) -> tuple[Tensor, ...]:
+    """By the sum over all pairs, for few examples: less work than to arrange them. In float64 it keeps float32's digits."""
+    r, u = scores.double(), coefficients.double().unsqueeze(-1)
+    apart = r.unsqueeze(-1) - r.unsqueeze(-2)
+    kernel = apart.abs().mul_(-1 / width).exp_()
+    kernel_times_u = kernel @ u
+    value = (u * kernel_times_u).sum((-1, -2)).clamp_min_(0).to(coefficients)
+    if not derivatives:
+        return (value,)
+    pull = (kernel.mul_(apart.sign_()) @ u).mul_(u).mul_(-1 / width)
+    return value, pull.squeeze(-1).to(scores), kernel_times_u.squeeze(-1).to(coefficients)
+
+
+def _by_sorting(scores: Tensor, coefficients: Tensor, width: float, derivatives: bool) -> tuple[Tensor, ...]:
+    device = torch.device("cpu") if scores.device.type in _WITHOUT_FLOAT64 else scores.device
+    r, order = scores.to(device).sort(dim=-1)
+    r, u = r.double(), coefficients.to(device).gather(-1, order).double()
+    low, high = r[..., :1], r[..., -1:]
+    _check_spread(float((high - low).amax()), width)
+    rise = ((r - 0.5 * (low + high)) / width).exp_()
+    fall = rise.reciprocal()
+    left = _sums_before(u * rise).mul_(fall)
+    gaps = r.diff(dim=-1)
+    up_to = left + u
+    value = _sum_of_squares(up_to, gaps * (-2 / width)).to(coefficients)
+    if not derivatives:
+        return (value,)
+    right = _sums_before((u * fall).flip(-1)).flip(-1).mul_(rise)
+    del r, rise, fall
+    kernel_times_u = _unsorted(up_to.add_(right), order, coefficients)
+    if not bool(gaps.all()):
+        left = _strictly_before(left, gaps)
+        right = _strictly_before(right.flip(-1), gaps.flip(-1)).flip(-1)
+    pull = _unsorted(right.sub_(left).mul_(u).div_(width), order, scores)
+    return value, pull, kernel_times_u
 
 
 def _sums_before(terms: Tensor) -> Tensor:
