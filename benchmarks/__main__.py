@@ -28,7 +28,7 @@ def main() -> None:
         parser.error(f"Expected sections among {', '.join(_SECTIONS)}, but got {', '.join(unknown)}.")
     if arguments.quick and wanted != ["peers"]:
         parser.error(f"Expected --quick with peers alone, but got it with {', '.join(wanted)}.")
-    torch.set_num_threads(2)
+    torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
         section = import_module(_SECTIONS[name]).section
         report = Report(name)

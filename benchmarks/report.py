@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import textwrap
 from pathlib import Path
 
 import torch
@@ -38,6 +39,11 @@ class Report:
         """Print a line, and keep it."""
         print(line, flush=True)
         self.lines.append(line)
+
+    def tell_wrapped(self, text: str, start: str = "", further: str = "") -> None:
+        """Print a long text as lines of at most 128 characters, which begin with ``start`` and then with ``further``."""
+        for line in textwrap.wrap(text, 128, initial_indent=start, subsequent_indent=further, break_on_hyphens=False):
+            self.tell(line)
 
     def write(self, folder: Path = _RESULTS) -> None:
         """Write ``NAME.txt`` and ``NAME.json``."""
