@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
+PEERS := .venv-peers
 
-.PHONY: help setup demo test test-extras lint format bench clean
+.PHONY: help setup demo test test-extras lint format bench bench-peers clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
@@ -11,6 +12,7 @@ help:
 	@echo "make test-extras  the tests that need Ray, Dask, MLflow (installed by this) or a browser (chromium and chromedriver)"
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
+	@echo "make bench-peers  the same beside other libraries, in an environment of its own (a quarter of an hour)"
 	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
 
 setup: $(VENV)/.ready
@@ -47,5 +49,16 @@ format: setup
 bench: setup
 	$(RUN)/python -m benchmarks
 
+# Without the dependencies of the other libraries: they would replace torch.
+$(PEERS)/.ready: pyproject.toml constraints.txt benchmarks/peers/requirements.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@echo "Installing into $(PEERS) (a few minutes the first time) …"
+	PIP_CONSTRAINT=constraints.txt $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r benchmarks/peers/requirements.txt
+	touch $@
+
+bench-peers: $(PEERS)/.ready
+	$(PEERS)/bin/python -m benchmarks peers
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis

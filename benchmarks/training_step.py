@@ -19,7 +19,7 @@ from calibayes.posterior import Posterior
 from calibayes.training.data_terms import Place
 from calibayes.training.step import Stepper, StepSettings
 
-__all__ = ["NETWORKS", "measure", "pairs"]
+__all__ = ["BATCH", "NETWORKS", "adam", "measure", "our_step", "pairs", "plain_step"]
 
 BATCH = 128
 
@@ -53,13 +53,13 @@ def measure(name: str) -> dict[str, Timing]:
     torch.manual_seed(0)
     net, x, classes = make()
     y = torch.randint(classes, (BATCH,))
-    runs = {"plain PyTorch": _plain(net, x, y)}
+    runs = {"plain PyTorch": plain_step(net, x, y)}
     for samples, kinds in ((1, ("point", "mean-field")), (8, ("mean-field",))):
         for kind in kinds:
             for lam in (0.0, 10.0):
                 label = f"{'Point' if kind == 'point' else f'MeanField R={samples}'}{' + WMMCE' if lam else ''}"
                 posterior: Posterior = cb.Point(net) if kind == "point" else cb.MeanField(net)
-                runs[label] = _ours(posterior, x, y, samples, lam)
+                runs[label] = our_step(posterior, x, y, samples, lam)
     return interleaved(runs, repeats=repeats)
 
 
@@ -70,7 +70,8 @@ def pairs(timings: dict[str, Timing]) -> Iterator[tuple[str, float]]:
     yield "R=8 over R=1", timings["MeanField R=8"].over(timings["MeanField R=1"])
 
 
-def _plain(net: nn.Module, x: Tensor, y: Tensor) -> Callable[[], object]:
+def plain_step(net: nn.Module, x: Tensor, y: Tensor) -> Callable[[], object]:
+    """Of a copy of the network, in PyTorch alone."""
     net = copy.deepcopy(net).train()
     optimizer = adam([p for p in net.parameters() if p.requires_grad])
 
@@ -82,7 +83,8 @@ def _plain(net: nn.Module, x: Tensor, y: Tensor) -> Callable[[], object]:
     return step
 
 
-def _ours(posterior: Posterior, x: Tensor, y: Tensor, samples: int, lam: float) -> Callable[[], object]:
+def our_step(posterior: Posterior, x: Tensor, y: Tensor, samples: int, lam: float) -> Callable[[], object]:
+    """As `fit` takes it."""
     optimizer = adam(posterior.parameter_groups())
     stepper = Stepper(posterior.train(), cb.Objective(lam=lam), optimizer, 10_000, StepSettings(samples=samples))
     steps = count()

@@ -1,0 +1,52 @@
+"""What the file of a library of Bayesian networks has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+__all__ = ["BATCH", "EXAMPLES", "INIT_STD", "PRIOR_STD", "Peer", "Run", "trainable"]
+
+BATCH = 256  # of a prediction
+EXAMPLES = 10_000  # in the training data: what a KL is divided by
+PRIOR_STD = 0.1
+INIT_STD = 0.01
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is timed.
+
+    Attributes:
+        call: one training step, or one prediction of all inputs.
+        bayesian: how many of the network's weights have a distribution in it.
+    """
+
+    call: Callable[[], object]
+    bayesian: int
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One way of one library. Its functions import the library, so that a missing one is an error of theirs.
+
+    Attributes:
+        name: what the table calls it.
+        package: the distribution that it is installed with.
+        step: a training step on a batch, with one sample of the weights, by Adam; the network given is left as it is.
+        predict: the average of class probabilities over samples of the weights; none where it is another peer's.
+        note: what one has to know to read its rows.
+    """
+
+    name: str
+    package: str
+    step: Callable[[nn.Module, Tensor, Tensor], Run]
+    predict: Callable[[nn.Module, Tensor, int], Run] | None
+    note: str
+
+
+def trainable(net: nn.Module) -> int:
+    """How many weights of the network are trained."""
+    return sum(p.numel() for p in net.parameters() if p.requires_grad)

@@ -1,0 +1,158 @@
+"""The comparison with other libraries, where none of them is installed: rows, limits, errors and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+
+import pytest
+import torch
+from benchmarks.peers.calibayes import PEERS as OURS
+from benchmarks.peers.contest import Entry, Row, contest, tell_rows
+from benchmarks.peers.interface import Peer, Run
+from benchmarks.peers.layers import convolution_arguments, layered_predict, layered_step, with_layers
+from benchmarks.peers.networks import MLP_NAME, QUICK, RESNET_NAME, StockTextCNN
+from benchmarks.peers.scores import METRICS, metric_rows
+from benchmarks.peers.section import PEERS, tell_versions
+from benchmarks.peers.step import prediction_rows, step_rows
+from benchmarks.peers.term import backward
+from benchmarks.report import Report
+from benchmarks.timing import ChildFailedError, peak_memory
+from torch import Tensor, nn
+
+import calibayes as cb
+from calibayes.networks import TextCNN
+
+
+def absent(net: nn.Module, x: Tensor, last: Tensor | int) -> Run:
+    return Run(import_module("no_such_library").step, 0)
+
+
+ABSENT = Peer("nobody", "no-such-library", absent, absent, "is not there")
+
+
+def told(rows: list[Row], capsys: pytest.CaptureFixture[str]) -> Report:
+    report = Report("peers")
+    tell_rows(report, "title", rows)
+    assert capsys.readouterr().out.splitlines() == report.lines
+    return report
+
+
+def test_an_absent_peer_is_shown_as_absent_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    report = told(step_rows(QUICK[MLP_NAME], (ABSENT, *OURS)), capsys)
+    header, limit, nobody, bnn, ca_bnn = report.lines[2:]
+    assert header.split()[-2:] == ["×", "limit"]
+    assert "plain PyTorch (the limit)" in limit
+    assert "1.00x" in limit
+    assert nobody.split(maxsplit=1) == ["nobody", "absent: No module named 'no_such_library'"]
+    assert all("x " in line and "of the weights Bayesian" in line for line in (bnn, ca_bnn))
+    recorded = report.record["title"]
+    assert isinstance(recorded, dict)
+    assert recorded["nobody"] == {"error": "absent: No module named 'no_such_library'"}
+    assert recorded["calibayes BNN"].keys() == {"seconds", "ratio", "bayesian"}
+
+
+def test_the_limit_of_a_prediction_is_as_many_forward_passes() -> None:
+    rows = prediction_rows(QUICK[RESNET_NAME], (*OURS, ABSENT), inputs=20, samples=3, repeats=2)
+    assert [row.label for row in rows] == ["3 plain forward passes (the limit)", "calibayes BNN", "nobody"]
+    assert [row.timing is None for row in rows] == [False, False, True]
+
+
+def test_who_fails_late_fails_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = count()
+
+    def late() -> None:
+        if next(calls) > 200:
+            raise ValueError("no more\nof  this, " + 100 * "long ")
+
+    def entry(call: Callable[[], object]) -> Callable[[], Entry]:
+        return lambda: Entry(call)
+
+    rows = contest("limit", lambda: None, {"late": entry(late), "steady": entry(list)}, repeats=2)
+    assert [row.timing is None for row in rows] == [False, True, False]
+    assert rows[1].error.startswith("ValueError: no more of this, long long")
+    assert len(rows[1].error) <= 200
+    assert all(len(line) < 140 for line in told(rows, capsys).lines)
+
+
+def test_versions_say_who_is_absent() -> None:
+    report = Report("peers")
+    tell_versions(report, (*PEERS, ABSENT))
+    versions = report.record["versions"]
+    assert isinstance(versions, dict)
+    assert versions["no-such-library"] == "absent"
+    assert versions["calibayes"] == cb.__version__
+    assert versions.keys() >= {"bayesian-torch", "torch-uncertainty", "blitz-bayesian-pytorch", "posteriors", "netcal"}
+
+
+def test_pinned_versions_are_exact_and_those_of_the_constraints() -> None:
+    def pins(path: str) -> dict[str, str]:
+        lines = (Path(__file__).parents[1] / path).read_text().splitlines()
+        return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+    peers, constraints = pins("benchmarks/peers/requirements.txt"), pins("constraints.txt")
+    assert {peer.package for peer in PEERS} - {"calibayes"} < peers.keys()
+    assert {name: peers[name] for name in peers.keys() & constraints.keys()}.items() <= constraints.items()
+    assert not peers.keys() & {"torch", "torchvision"}
+
+
+def test_only_stock_layers_are_replaced_and_counted() -> None:
+    class Own(nn.Linear):
+        pass
+
+    net = nn.Sequential(nn.Conv2d(3, 4, 3, stride=2, padding=1, bias=False), nn.Flatten(), Own(64, 8), nn.Linear(8, 3))
+    weights = 8 * 3 + 3
+    x, y = torch.randn(5, 3, 8, 8), torch.randint(3, (5,))
+
+    class Bayesian(nn.Linear):
+        """Other names for the weights are enough to be taken for means and scales."""
+
+        def __init__(self, inputs: int, outputs: int) -> None:
+            super().__init__(inputs, outputs)
+            self.mean, self.weight = self.weight, None  # type: ignore[assignment]
+            self.shift, self.bias = self.bias, None  # type: ignore[assignment]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.linear(x, self.mean, self.shift)
+
+    bayesian = with_layers(net, {nn.Linear: lambda layer: Bayesian(layer.in_features, layer.out_features)})
+    assert [type(layer) for layer in bayesian.children()] == [nn.Conv2d, nn.Flatten, Own, Bayesian]
+    assert isinstance(net[-1], nn.Linear)
+    same = nn.Conv2d(**convolution_arguments(net[0]))
+    assert repr(same) == repr(net[0])
+    predict = layered_predict(net, bayesian, x, 3)
+    before = predict.call()
+    assert isinstance(before, Tensor)
+    assert torch.allclose(before.sum(-1), torch.ones(5))
+    step = layered_step(net, bayesian, x, y, lambda _: torch.zeros(1))
+    assert step.bayesian == predict.bayesian == weights
+    step.call()
+    assert bayesian.training
+    assert all(p.grad is not None and p.grad.any() for p in bayesian.parameters())
+
+
+def test_the_text_network_of_stock_layers_is_that_of_calibayes() -> None:
+    ours = TextCNN(torch.randn(50, 6), classes=3, channels=8, hidden=8, pool=2)
+    stock = StockTextCNN(torch.zeros(50, 6), classes=3, channels=8, pool=2)
+    stock.load_state_dict(ours.state_dict())
+    tokens = torch.randint(50, (4, 40))
+    assert torch.allclose(stock(tokens), ours(tokens), atol=1e-5)
+
+
+def test_libraries_compute_the_same() -> None:
+    assert backward("netcal MMCEPenalty", 300)() == pytest.approx(backward("calibayes WMMCE, hard scores", 300)(), rel=1e-4)
+    limit, *rows = metric_rows("ECE", 2000, repeats=1)
+    assert limit.label == "torch.max of the array (the limit)"
+    values = [row.entry.facts["value"] for row in rows if row.entry]
+    assert values == pytest.approx(len(METRICS["ECE"]) * [values[0]], rel=1e-4)
+
+
+def test_peak_memory_is_that_of_the_process_measured() -> None:
+    held = bytearray(300_000_000)
+    del held
+    used = peak_memory("import time", "kept = bytearray(40_000_000)")
+    assert used == pytest.approx(40e6, rel=0.1)
+    with pytest.raises(ChildFailedError, match="MemoryError"):
+        peak_memory("", "kept = bytearray(400_000_000)", bound=100_000_000)
