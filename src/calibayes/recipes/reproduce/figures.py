@@ -150,4 +150,5 @@ FIGURES: Mapping[str, Callable[[Sequence[FoundPart]], Iterator[tuple[str, Figure
     "newsgroups-lambda": _lambdas,
     "newsgroups-variations": _nothing,
     "cifar10-reliability": _diagrams,
+    "cifar10-variations": _nothing,
 }
