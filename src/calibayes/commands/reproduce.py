@@ -28,7 +28,7 @@ def reproduce(
         str,
         typer.Argument(
             help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
-            "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from; claims, the table of what holds.",
+            "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from; claims, which hold.",
             show_default=False,
         ),
     ],
