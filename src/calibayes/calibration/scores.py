@@ -2,11 +2,8 @@ r"""Confidence and correctness scores, $r$ and $c$: hard, and smoothed so that g
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from calibayes.checks import check_predictions, check_probabilities, class_indices, positive
 
@@ -37,8 +34,7 @@ def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -
     probs = _widened(probs)
     if tau is None:
         return probs.max(-1).values
-    soft: Tensor = _SoftMaximum.apply(probs, positive("tau", tau))  # type: ignore[no-untyped-call]
-    return soft
+    return (probs * torch.softmax(probs / positive("tau", tau), dim=-1)).sum(-1)
 
 
 def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, check: bool = True) -> Tensor:
@@ -70,47 +66,9 @@ def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, che
     if tau is None:
         return (probs.argmax(-1) == targets).to(probs.dtype)
     index = class_indices(targets).expand(probs.shape[:-1]).unsqueeze(-1)
-    soft: Tensor = _SoftCorrectness.apply(probs, index, positive("tau", tau))  # type: ignore[no-untyped-call]
-    return soft
-
-
-class _SoftMaximum(torch.autograd.Function):
-    r"""$\hat r = \sum p_y s_y$ with $s$ a softmax of $p/\tau$; $\partial\hat r/\partial p_y = s_y(1 + (p_y - \hat r)/\tau)$."""
-
-    @staticmethod
-    def forward(ctx: Any, probs: Tensor, tau: float) -> Tensor:
-        shares = torch.softmax(probs / tau, dim=-1)
-        soft = (probs * shares).sum(-1)
-        ctx.save_for_backward(probs, shares, soft)
-        ctx.tau = tau
-        return soft
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        probs, shares, soft = ctx.saved_tensors
-        slope = (probs - soft.unsqueeze(-1)).div_(ctx.tau).add_(1).mul_(shares)
-        return slope.mul_(grad.unsqueeze(-1)), None
-
-
-class _SoftCorrectness(torch.autograd.Function):
-    r"""$\hat c$, which the rivals' logistic functions pull down and the label's own probability pushes up."""
-
-    @staticmethod
-    def forward(ctx: Any, probs: Tensor, index: Tensor, tau: float) -> Tensor:
-        ahead = (probs - probs.gather(-1, index)).div_(tau).sigmoid_()
-        soft = (1.5 - ahead.sum(-1)).clamp_min_(0)  # the class itself has margin 0 and counts ½ in the sum
-        ctx.save_for_backward(ahead, index, soft)
-        ctx.tau = tau
-        return soft
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        ahead, index, soft = ctx.saved_tensors
-        factor = (grad * (soft > 0)).div_(-ctx.tau).unsqueeze(-1)
-        slope = (1 - ahead).mul_(ahead).mul_(factor)
-        return slope.scatter_add_(-1, index, -slope.sum(-1, keepdim=True)), None, None
+    margins = (probs - probs.gather(-1, index)) / positive("tau", tau)
+    rivals = torch.sigmoid(margins).sum(-1) - 0.5  # the class itself has margin 0 and counts ½ in the sum
+    return torch.relu(1 - rivals)
 
 
 def _widened(probs: Tensor) -> Tensor:
