@@ -112,7 +112,9 @@ class Processes:
         """Give every process the first one's values."""
         if self.size > 1:
             for tensor in tensors:
-                dist.broadcast(tensor, group=self.group, group_src=0)
+                numbers = tensor.detach().reshape(-1).contiguous()
+                dist.broadcast(numbers.view(torch.uint8), group=self.group, group_src=0)  # of whatever type they are
+                tensor.detach().copy_(numbers.view(tensor.shape))
 
     def from_first(self, make: Callable[[], T]) -> T:
         """What the first process makes, for all; an error that it meets is raised in all."""
@@ -131,11 +133,11 @@ class Processes:
             raise problem
         return value  # type: ignore[return-value]
 
-    def differ(self, value: int) -> list[int]:
+    def differ(self, value: object) -> list[int]:
         """The processes whose value is not the first one's."""
         if self.size == 1:
             return []
-        found: list[int | None] = [None] * self.size
+        found: list[object] = [None] * self.size
         dist.all_gather_object(found, value, group=self.group)
         return [rank for rank, each in enumerate(found) if each != found[0]]
 

@@ -201,6 +201,7 @@ def _serve(master: int) -> None:
     if master in _serving:
         return
     _serving.add(master)
+    os.environ.pop("WORLD_SIZE", None)  # a trial is one process's, whoever started the sweep
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(master,), daemon=True).start()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -93,7 +92,8 @@ def fit(
         device: where to train; by default a GPU if there is one.
         checkpoint_seconds: how often a checkpoint is written within an epoch.
         on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
-            that it returns by name are kept in the history of the epoch. Its time is not counted as training.
+            that it returns by name are kept in the history of the epoch. Its time is not counted as training. Every one of
+            several processes calls it.
         group: the processes that train together, each of which must be given the same data: by default all that
             ``torchrun`` has started; a process group of ``torch.distributed``; ``None`` for this process alone. Batches,
             and the calibration term, are those of all processes together, and the result is that of a single one.
@@ -146,7 +146,7 @@ def fit(
     if isinstance(planned, ReduceLROnPlateau) and scheduler_interval == "step":
         raise InvalidArgumentError("ReduceLROnPlateau looks at a metric of the epoch. Use `scheduler_interval='epoch'`.")
     folder = None
-    if checkpoint is not None:
+    if checkpoint is not None or processes.size > 1:
         others = {
             "batch_size": batch_size,
             "early_stopping": rule,
@@ -157,12 +157,13 @@ def fit(
             "validation_samples": validation_samples,
             "calibration_data": sampled(held_out),
         }
-        folder = CheckpointFolder(checkpoint, fingerprint(posterior, source, objective, made, settings, **others))
-    if strangers := processes.differ(zlib.crc32(repr((source.size, source.steps(), sampled(source), settings)).encode())):
-        raise DataError(
-            f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every process "
-            "the whole data set, and let `fit` share it out; or train in this process alone with `group=None`."
-        )
+        known_by = fingerprint(posterior, source, objective, made, settings, **others)
+        folder = None if checkpoint is None else CheckpointFolder(checkpoint, known_by)
+        if strangers := processes.differ({**known_by, "epochs": epochs}):
+            raise DataError(
+                f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every "
+                "process the whole data set, and let `fit` share it out; or train in this process alone with `group=None`."
+            )
     run = Run(
         stepper=Stepper(posterior, objective, made, source.size, settings, processes),
         train=source,

@@ -86,6 +86,7 @@ def train(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
         samples=settings.samples,
         seed=run.seed,
         device="cpu",
+        group=None,
         progress=False,
     )
     if history.stopped == "interrupted":

@@ -97,6 +97,7 @@ def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: boo
         validation=splits.validation,
         seed=settings.seed,
         checkpoint=place / "checkpoint",
+        group=None,
         progress=progress,
     )
     if history.stopped == "interrupted":

@@ -210,6 +210,7 @@ def _fit(
         calibration_data=held_out,
         seed=settings.seed,
         on_epoch=watch,
+        group=None,
         progress=False,
     )
     if history.stopped == "interrupted":
