@@ -113,7 +113,7 @@ class Objective:
         aece = cross.new_zeros(())
         if weight > 0:
             r, c = self.scores(*((logits, targets) if held_out is None else held_out))
-            aece = self.calibration.value(r, c).mean()
+            aece = self.aece(r, c)
             total = total + weight * aece
         return Terms(total, cross, aece, kl)
 
@@ -144,7 +144,9 @@ class Objective:
             total = total + weight * aece
         return Terms(total, cross, aece, kl)
 
-    def derivative(self, r: Tensor, c: Tensor, sizes: Sequence[int], processes: Processes) -> tuple[Tensor, Tensor, Tensor]:
+    def derivative(
+        self, r: Tensor, c: Tensor, sizes: Sequence[int], processes: Processes, weights: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """AECE of the scores of all processes, and its derivative with respect to this one's, outside the graph.
 
         Args:
@@ -152,28 +154,39 @@ class Objective:
             c: its correctness.
             sizes: how many each process has.
             processes: all of them.
+            weights: how much each of this process's examples counts.
         """
+        everyones = None if weights is None else processes.gather(weights, sizes)
         both = processes.gather(torch.stack([r.detach(), c.detach()]), sizes)
         all_r, all_c = (each.detach().requires_grad_() for each in both)
         with torch.enable_grad():
-            value = self.calibration.value(all_r, all_c).mean()
+            value = self.aece(all_r, all_c, everyones)
         found = torch.autograd.grad(value, (all_r, all_c), allow_unused=True, materialize_grads=True)
         begin = sum(sizes[: processes.rank])
         grad_r, grad_c = (each[..., begin : begin + sizes[processes.rank]] for each in found)
         return value.detach(), grad_r, grad_c
+
+    def aece(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The calibration measure of scores ``[..., n]``, averaged over samples of the weights."""
+        if weights is None:
+            return self.calibration.value(r, c).mean()
+        return self.calibration.value(r, c, weights.to(r).expand(r.shape)).mean()
 
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Confidence and correctness ``[..., n]``: all that the calibration term sees of the network."""
         return self.calibration.scores(_widened(logits).softmax(-1), targets)
 
 
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """The mean over examples and samples of $-\\log p(y|x)$ for logits ``[..., n, K]``."""
+def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The mean over examples and samples of $-\\log p(y|x)$, times its weight, for logits ``[..., n, K]``."""
     labels = class_indices(targets)
     if logits.dim() > 2:
         labels = labels.expand(logits.shape[:-1]).reshape(-1)
         logits = logits.reshape(-1, logits.shape[-1])
-    return F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL)
+    if weights is None:
+        return F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL)
+    each = F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL, reduction="none")
+    return (each.view(-1, len(weights)) * weights.to(each)).mean()
 
 
 def with_gradient(value: Tensor, source: Tensor) -> Tensor:

@@ -107,23 +107,27 @@ def predict(
 
 def predict_source(
     posterior: Posterior, source: Source, *, samples: Samples, seed: int, processes: Processes = ALONE
-) -> tuple[Predictive, Tensor]:
-    """The predictive of labelled data that is read once, with the labels in the same order.
+) -> tuple[Predictive, Tensor, Tensor | None]:
+    """The predictive of labelled data that is read once, with the labels, and weights if there are any, in the same order.
 
     Each of several processes predicts its own rows of every batch; all of them get the whole.
     """
     targets: list[Tensor] = []
+    weights: list[Tensor] = []
     totals: list[int] = []
 
     def blocks() -> Iterator[list[Any]]:
-        for inputs, labels, total in source.ordered(processes=processes):
-            targets.append(labels)
-            totals.append(total)
-            yield [inputs]
+        for batch in source.ordered(processes=processes):
+            targets.append(batch.targets)
+            weights.extend([] if batch.weights is None else [batch.weights])
+            totals.append(batch.total)
+            yield [batch.inputs]
 
     predictive = _run(posterior, blocks(), samples, seed)
-    labels = torch.cat(targets).to(predictive.probs.device)
-    return _whole(predictive, totals, processes), whole(labels, totals, processes)
+    device = predictive.probs.device
+    labels = whole(torch.cat(targets).to(device), totals, processes)
+    counts = whole(torch.cat(weights).to(device), totals, processes) if weights else None
+    return _whole(predictive, totals, processes), labels, counts
 
 
 def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Predictive:

@@ -25,7 +25,7 @@ Y = torch.arange(N)  # so that a label says which image it belongs to
 def epoch(epoch: int = 0, *, seed: int = 0, batch_size: int = 16, skip: int = 0, **settings: object) -> dict[int, Tensor]:
     source = as_source(Augmented((X, Y), **settings), batch_size, "train")  # type: ignore[arg-type]
     batches = list(source.epoch(seed, epoch, skip))
-    return {int(label): image for images, labels, _ in batches for image, label in zip(images, labels, strict=True)}
+    return {int(label): image for images, labels, *_ in batches for image, label in zip(images, labels, strict=True)}
 
 
 @pytest.mark.parametrize("kind", [torch.uint8, torch.float32])
@@ -48,7 +48,7 @@ def test_every_shift_and_both_sides_occur_about_equally_often() -> None:
     images[:, :, 4, 4] = 1  # a point in the middle, which shows the shift
     images[:, :, 4, 3] = 2  # and one beside it, which shows the side
     source = as_source(Augmented((images, torch.zeros(8100, dtype=torch.long)), padding=1), 8100, "train")
-    ((found, _, _),) = source.epoch(0, 0)
+    ((found, *_),) = source.epoch(0, 0)
     points = (found == 1).nonzero()
     assert len(points) == 8100
     counts = torch.bincount((points[:, 2] - 3) * 3 + points[:, 3] - 3, minlength=9)
@@ -77,13 +77,13 @@ def test_without_shift_and_mirror_nothing_changes() -> None:
 
 def test_validation_sees_the_images_themselves() -> None:
     source = as_source(Augmented((X, Y)), 16, "validation")
-    assert torch.equal(torch.cat([images for images, _, _ in source.ordered()]), X)
+    assert torch.equal(torch.cat([images for images, *_ in source.ordered()]), X)
     assert (source.size, source.steps()) == (N, 4)
 
 
 def test_drawn_images_are_changed_and_can_be_drawn_again() -> None:
     source = as_source(Augmented((X, Y)), 16, "calibration_data")
-    images, labels, _ = source.draw(20, 0, "held-out", 1, 2)
+    images, labels, *_ = source.draw(20, 0, "held-out", 1, 2)
     assert torch.equal(images, source.draw(20, 0, "held-out", 1, 2)[0])
     assert sum(not torch.equal(image, X[label]) for image, label in zip(images, labels, strict=True)) > 0
 

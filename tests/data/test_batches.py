@@ -31,12 +31,12 @@ def sources() -> dict[str, Any]:
 def test_an_epoch_has_every_example_once_with_its_label(kind: str) -> None:
     source = sources()[kind]
     batches = list(source.epoch(seed=0, epoch=0))
-    assert [len(y) for _, y, _ in batches] == ([4, 4, 2] if kind == "loader" else [4, 3, 3])  # no small one is left over
+    assert [len(y) for _, y, *_ in batches] == ([4, 4, 2] if kind == "loader" else [4, 3, 3])  # no small one is left over
     assert source.steps() == 3
     assert source.size == 10
-    seen = torch.cat([x for x, _, _ in batches])
+    seen = torch.cat([x for x, *_ in batches])
     assert torch.equal(seen[:, 0].sort().values, X[:, 0])
-    for x, y, total in batches:
+    for x, y, total, _ in batches:
         assert total == len(y)
         assert torch.equal(y, Y[(x[:, 0] / 2).long()])
 
@@ -45,7 +45,7 @@ def test_an_epoch_has_every_example_once_with_its_label(kind: str) -> None:
 def test_the_order_depends_on_seed_and_epoch_alone_and_can_be_entered_anywhere(kind: str) -> None:
     def order(seed: int, epoch: int, skip: int = 0) -> list[float]:
         torch.rand(3)  # whatever else draws from the global generator
-        return [float(v) for x, _, _ in sources()[kind].epoch(seed, epoch, skip) for v in x[:, 0]]
+        return [float(v) for x, *_ in sources()[kind].epoch(seed, epoch, skip) for v in x[:, 0]]
 
     first = order(1, 2)
     assert order(1, 2) == first
@@ -57,7 +57,7 @@ def test_the_order_depends_on_seed_and_epoch_alone_and_can_be_entered_anywhere(k
 @pytest.mark.parametrize("kind", sources())
 def test_drawn_examples_repeat_only_where_there_are_not_enough(kind: str) -> None:
     source = sources()[kind]
-    x, y, _ = source.draw(6, 0, "held-out", 1)
+    x, y, *_ = source.draw(6, 0, "held-out", 1)
     assert len(set(x[:, 0].tolist())) == 6
     assert torch.equal(y, Y[(x[:, 0] / 2).long()])
     assert len(source.draw(25, 0, "held-out", 1)[1]) == 25
@@ -107,10 +107,10 @@ def test_what_a_dataset_makes_of_an_example_at_random_does_not_depend_on_the_num
 
 
 def test_inputs_keep_their_structure() -> None:
-    (batch, targets, _), *_ = as_source(({"a": X, "b": Y}, Y), 4, "train").ordered()
+    (batch, targets, *_), *_ = as_source(({"a": X, "b": Y}, Y), 4, "train").ordered()
     assert torch.equal(batch["a"], X[:4])
     assert torch.equal(batch["b"], targets)
-    (pair, _, _), *_ = as_source(((X, X + 1), Y), 4, "train").ordered()
+    (pair, *_), *_ = as_source(((X, X + 1), Y), 4, "train").ordered()
     assert torch.equal(pair[1], X[:4] + 1)
 
 
@@ -123,7 +123,7 @@ class Articles(Dataset[dict[str, Tensor]]):
 
 
 def test_a_dict_with_labels_is_inputs_and_targets() -> None:
-    inputs, targets, _ = next(as_source(DataLoader(Articles(), batch_size=5), 1, "train").ordered())
+    inputs, targets, *_ = next(as_source(DataLoader(Articles(), batch_size=5), 1, "train").ordered())
     assert list(inputs) == ["input_ids"]
     assert torch.equal(targets, Y[:5])
 
@@ -137,7 +137,8 @@ class Endless(IterableDataset[Tensor]):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ((X, Y, Y), "a tuple of"),
+        ((X, X, X, Y), "a tuple of"),
+        ((X, X, Y), "targets of `train` must be class indices"),
         (None, "a NoneType"),
         (DataLoader(Endless()), "has no length"),
         ((X, Y[:3]), r"10 inputs.*shape \[3\]"),

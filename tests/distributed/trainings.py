@@ -60,6 +60,7 @@ def cases() -> dict[str, dict[str, Any]]:
         "frozen batch norm": {"scheme": "ca-bnn", "net": with_frozen_batch_norm, "samples": 2},
         "micro-batches": {"scheme": "ca-bnn", "samples": 2, "micro_batch_size": 3},
         "held-out term": {"scheme": "ca-fnn", "calibration_data": data(2, 50)},
+        "weights": {"scheme": "ca-bnn", "samples": 2, "train": (*data(0, N), torch.linspace(0, 2, N))},
         "clipped": {"scheme": "ca-bnn", "clip_norm": 0.1},
         "loop over samples": {"scheme": "ca-bnn", "samples": 4, "sample_chunk": 1},
         # 203 = 6 · 33 + 5 for the loader, and batches of two, which leave one of three processes without an example

@@ -68,9 +68,9 @@ class AugmentedSource(TensorSource):
         return self._changed(self.chosen(count, seed, *place), self._moves(seed, "augment", *place), processes)
 
     def _changed(self, index: Tensor, moves: Tensor, processes: Processes) -> Batch:
-        images, labels, total = self.take(index, processes)
-        own = index[processes.rows(total)]
-        return Batch(crop_and_flip(images, moves[own], self.padding), labels, total)
+        batch = self.take(index, processes)
+        own = index[processes.rows(batch.total)]
+        return batch._replace(inputs=crop_and_flip(batch.inputs, moves[own], self.padding))
 
     def _moves(self, seed: int, *place: int | str) -> Tensor:
         """For every image of the data: how far down and right its window starts, and whether it is mirrored."""

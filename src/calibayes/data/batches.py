@@ -27,11 +27,13 @@ class Batch(NamedTuple):
         inputs: a tensor, or a tuple or dict of tensors.
         targets: class indices.
         total: how many examples all processes together have in this batch; these here are one process's.
+        weights: how much each example counts; one on average over all the data. ``None`` if all count alike.
     """
 
     inputs: Any
     targets: Tensor
     total: int
+    weights: Tensor | None = None
 
 
 class Source(Protocol):
@@ -76,18 +78,21 @@ def as_source(data: Any, batch_size: int, name: str) -> Source:
         return DatasetSource(data, batch_size, default_collate, name)
     if isinstance(data, HasSource):
         return data.source(batch_size, name)
-    if isinstance(data, Sequence) and len(data) == 2 and isinstance(data[1], Tensor | np.ndarray):
-        return TensorSource(data[0], data[1], batch_size, name)
+    if isinstance(data, Sequence) and len(data) in (2, 3) and all(isinstance(part, Tensor | np.ndarray) for part in data[1:]):
+        return TensorSource(data[0], data[1], batch_size, name, *data[2:])
     raise DataError(
-        f"Expected `{name}` to be a pair (x, y) of tensors, a torch Dataset or a DataLoader, but got {_described(data)}. "
-        "Several inputs: pass ((x1, x2), y) or ({'a': x1, 'b': x2}, y)."
+        f"Expected `{name}` to be a pair (x, y) of tensors, or (x, y, weights), a torch Dataset or a DataLoader, but got "
+        f"{_described(data)}. Several inputs: pass ((x1, x2), y) or ({{'a': x1, 'b': x2}}, y)."
     )
 
 
 class TensorSource:
-    """Inputs (a tensor, a tuple or a dict of tensors) and targets that are in memory."""
+    """Inputs (a tensor, a tuple or a dict of tensors) and targets that are in memory.
 
-    def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str) -> None:
+    With weights, examples of weight zero are left out: they are no examples.
+    """
+
+    def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str, weights: Any = None) -> None:
         self.inputs = as_tensors(inputs)
         self.targets = _labels(targets, name)
         self.batch_size = batch_size
@@ -99,6 +104,13 @@ class TensorSource:
                 f"`{name}` has {self.size} inputs, so its targets must be one class index each, shape [{self.size}], "
                 f"but they have shape {list(self.targets.shape)}."
             )
+        self.weights = None if weights is None else _weights(weights, self.size, name)
+        if self.weights is not None:
+            counts = self.weights > 0
+            self.inputs, self.targets = rows(self.inputs, counts), self.targets[counts.to(self.targets.device)]
+            self.weights = self.weights[counts]
+            self.size = len(self.weights)
+            self.weights /= self.weights.mean()
 
     def steps(self) -> int:
         return -(-self.size // self.batch_size)
@@ -111,7 +123,8 @@ class TensorSource:
             stop = min(start + self.batch_size, self.size)
             own = processes.rows(stop - start)
             index = slice(start + own.start, start + own.stop)
-            yield Batch(rows(self.inputs, index), self.targets[index], stop - start)
+            weights = None if self.weights is None else self.weights[index]
+            yield Batch(rows(self.inputs, index), self.targets[index], stop - start, weights)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         return self.take(self.chosen(count, seed, *place), processes)
@@ -124,7 +137,8 @@ class TensorSource:
 
     def take(self, index: Tensor, processes: Processes = ALONE) -> Batch:
         own = index[processes.rows(len(index))]
-        return Batch(rows(self.inputs, own), self.targets[own.to(self.targets.device)], len(index))
+        weights = None if self.weights is None else self.weights[own]
+        return Batch(rows(self.inputs, own), self.targets[own.to(self.targets.device)], len(index), weights)
 
 
 class DatasetSource:
@@ -157,8 +171,7 @@ class DatasetSource:
             if seed is not None:
                 seed_globally(seed, *place, k, everything=True)
             examples.append(self.dataset[int(index[k])])
-        inputs, targets, _ = _as_batch(self.collate(examples), self.name)
-        return Batch(inputs, targets, len(index))
+        return _as_batch(self.collate(examples), self.name)._replace(total=len(index))
 
 
 class LoaderSource:
@@ -233,6 +246,23 @@ def _labels(targets: Any, name: str) -> Tensor:
     if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
         raise DataError(f"The targets of `{name}` must be class indices of an integer type, but are {targets.dtype}.")
     return targets.long()
+
+
+def _weights(weights: Any, size: int, name: str) -> Tensor:
+    """Weights of examples as float64 on the CPU, or a named error."""
+    found = from_numpy(weights) if isinstance(weights, np.ndarray) else weights
+    if found.shape != (size,):
+        raise DataError(f"`{name}` has {size} examples, so its weights must have shape [{size}], but have {list(found.shape)}.")
+    found = found.detach().cpu().double()
+    wrong = ~(found.isfinite() & (found >= 0))
+    if bool(wrong.any()):
+        place = int(wrong.nonzero()[0])
+        raise DataError(
+            f"The weights of `{name}` must be finite and not negative, but number {place} is {float(found[place])}."
+        )
+    if not bool(found.any()):
+        raise DataError(f"The weights of `{name}` are all zero: no example counts.")
+    return found
 
 
 def _matched(inputs: Any, targets: Tensor, name: str) -> Batch:

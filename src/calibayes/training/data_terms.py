@@ -35,12 +35,14 @@ class Part(NamedTuple):
         targets: class indices.
         own: how many of the examples count: all, or none where a process has one of another's.
         total: how many examples the whole batch has, over all micro-batches and processes.
+        weights: how much each example counts, or ``None``.
     """
 
     inputs: Any
     targets: Tensor
     own: int
     total: int
+    weights: Tensor | None = None
 
 
 class DataTerms:
@@ -76,7 +78,7 @@ class DataTerms:
         for index, part in enumerate(parts):
             logits = self.logits(part, index, "batch", update=True)
             share = part.own / part.total
-            term = cross_entropy(logits, part.targets)
+            term = cross_entropy(logits, part.targets, part.weights)
             cross.append(_times(share, term.detach()))
             loss = _times(share * weight, term)
             if calibration is not None and not held_out:
@@ -127,7 +129,7 @@ class _Calibration:
     def term(self, logits: Tensor, part: Part, index: int) -> Tensor:
         r, c = self._scores(logits, part)
         if self._slices is None and self._processes.size == 1:
-            value = self._objective.calibration.value(r, c).mean()
+            value = self._objective.aece(r, c, part.weights)
             self.value = value.detach()
             return value
         slices = self._derivative([(r.detach(), c.detach())]) if self._slices is None else self._slices
@@ -141,8 +143,11 @@ class _Calibration:
 
     def _derivative(self, found: list[Slice]) -> list[Slice]:
         r, c = (torch.cat(scores, dim=-1) for scores in zip(*found, strict=True))
+        counts = [part.weights[: part.own] for part in self.parts if part.weights is not None]
         everyone = self._processes.sizes(self.parts[0].total)
-        self.value, *derivatives = self._objective.derivative(r, c, everyone, self._processes)
+        self.value, *derivatives = self._objective.derivative(
+            r, c, everyone, self._processes, torch.cat(counts) if counts else None
+        )
         sizes = [part_r.shape[-1] for part_r, _ in found]
         grad_r, grad_c = (torch.split_with_sizes(each, sizes, dim=-1) for each in derivatives)
         return list(zip(grad_r, grad_c, strict=True))

@@ -76,6 +76,8 @@ def sampled(source: Source | None) -> int | None:
     index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
     inputs = source.take(index).inputs
     total = zlib.crc32(_bytes(source.targets.long()))
+    if source.weights is not None:
+        total = zlib.crc32(_bytes(source.weights), total)
     for tensor in tensors_in(inputs):
         total = zlib.crc32(_bytes(tensor), total)
     if isinstance(source, AugmentedSource):

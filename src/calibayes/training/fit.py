@@ -67,8 +67,8 @@ def fit(
 
     Args:
         posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN).
-        train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), a Dataset, or a DataLoader
-            (whose own batch size counts).
+        train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), or ``(x, y, weights)`` with
+            how much each example counts (only ratios matter); a Dataset, or a DataLoader (whose own batch size counts).
         objective: what is minimised.
         optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
         epochs: passes over the data.

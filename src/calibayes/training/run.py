@@ -158,7 +158,7 @@ class Run:
     def _validated(self) -> dict[str, float]:
         if self.validation is None:
             return {}
-        predictive, targets = predict_source(
+        predictive, targets, weights = predict_source(
             self.stepper.posterior,
             self.validation,
             samples=self.validation_samples,
@@ -166,7 +166,7 @@ class Run:
             processes=self.stepper.processes,
         )
         metrics = (accuracy, ece, nll, brier)
-        checked = [metric(predictive.probs, targets, check=index == 0) for index, metric in enumerate(metrics)]
+        checked = [metric(predictive.probs, targets, weights=weights, check=index == 0) for index, metric in enumerate(metrics)]
         return {f"val_{metric.__name__}": value for metric, value in zip(metrics, checked, strict=True)}
 
     def _seen(self) -> dict[str, float]:
@@ -219,7 +219,8 @@ class Run:
 
 
 def _moved(batch: Batch, device: torch.device) -> Batch:
-    return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total)
+    weights = None if batch.weights is None else batch.weights.to(device)
+    return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total, weights)
 
 
 def chosen_device(device: str | torch.device | None) -> torch.device:

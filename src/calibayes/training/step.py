@@ -174,12 +174,12 @@ class Stepper:
 
     def _split(self, batch: Batch) -> list[Part]:
         """This process's micro-batches: as many as every other process has, since batch norms wait for one another."""
-        inputs, targets, total = batch
+        inputs, targets, total, weights = batch
         sizes = self.processes.sizes(total)
         own = sizes[self.processes.rank]
         size = self.settings.micro_batch_size or max(sizes)
         if size >= max(sizes):
-            return [Part(inputs, targets, own, total)]
+            return [Part(inputs, targets, own, total, weights)]
         if self.processes.size == 1:
             cuts = [(k, min(k + size, total)) for k in range(0, total, size)]
         else:
@@ -188,7 +188,8 @@ class Stepper:
         parts = []
         for start, stop in cuts:
             there = slice(start, stop) if start < stop else slice(0, 1)
-            parts.append(Part(rows(inputs, there), targets[there], stop - start, total))
+            counts = None if weights is None else weights[there]
+            parts.append(Part(rows(inputs, there), targets[there], stop - start, total, counts))
         return parts
 
     def logits(self, leaves: list[Tensor], count: int, part: Part, buffers: dict[str, Tensor]) -> Tensor:
