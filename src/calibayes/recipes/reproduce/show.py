@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "recorded", "show", "table_text"]
 
 VERSION = 2  # raise it when a training with the same settings would come out otherwise
-_WIDTH = 160
+_WIDTH = 200
 
 
 def show(
