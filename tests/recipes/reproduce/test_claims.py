@@ -27,10 +27,10 @@ def test_fully_differentiable_scores(errors: dict[str, Any], verdict: str) -> No
 
 
 def test_scores_are_compared_where_the_term_is_strong_too() -> None:
-    claim = judged("more weight on the term", hard30=0.25, hard100=0.15)
+    claim = judged("lower ECE at a larger λ", hard30=0.25, hard100=0.15)
     assert [gap.value for gap in claim.gaps] == pytest.approx([0.05, -0.05], abs=1e-6)
     assert claim.verdict == "holds in part"
-    assert judged("more weight on the term", hard30=0.25, hard100=0.25).verdict == "holds"
+    assert judged("lower ECE at a larger λ", hard30=0.25, hard100=0.25).verdict == "holds"
 
 
 def test_accuracy_may_suffer() -> None:

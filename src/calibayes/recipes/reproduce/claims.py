@@ -94,7 +94,11 @@ def _of_hard_scores(parts: Parts) -> list[Claim]:
         )
         for lam, soft in both.items()
     ]
-    return [_judged("(Asked by us) The same with more weight on the term", gaps, "hard minus fully differentiable")]
+    return [
+        _judged(
+            "(Asked by us) Fully differentiable scores give a lower ECE at a larger λ", gaps, "hard minus fully differentiable"
+        )
+    ]
 
 
 def _of_bnn(parts: Parts) -> list[Claim]:
