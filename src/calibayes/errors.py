@@ -10,6 +10,7 @@ __all__ = [
     "DataError",
     "DataOverlapError",
     "DownloadError",
+    "DriftError",
     "EmptySelectionError",
     "InvalidArgumentError",
     "InvalidProbabilitiesError",
@@ -40,6 +41,10 @@ class InvalidProbabilitiesError(CalibayesError, ValueError):
 
 class InvalidTargetsError(CalibayesError, ValueError):
     """Labels are not integers in ``0 … K-1``, or their number does not fit."""
+
+
+class DriftError(CalibayesError, RuntimeError):
+    """Processes that train together have come to different weights."""
 
 
 class EmptySelectionError(CalibayesError, ValueError):

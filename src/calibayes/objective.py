@@ -129,7 +129,7 @@ class Objective:
     ) -> Terms:
         """The terms of the batch of all processes; gradients are multiplied by their number, since they are averaged."""
         sizes = processes.counts(targets.shape[-1], logits.device)
-        own = cross_entropy(logits, targets) * (targets.shape[-1] / sum(sizes))
+        own = cross_entropy(logits, targets, reduction="sum") / sum(sizes)
         whole = own.detach().clone()
         processes.sum_([whole])
         cross = with_gradient(whole, own * processes.size)
@@ -177,16 +177,23 @@ class Objective:
         return self.calibration.scores(_widened(logits).softmax(-1), targets)
 
 
-def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-    """The mean over examples and samples of $-\\log p(y|x)$, times its weight, for logits ``[..., n, K]``."""
-    labels = class_indices(targets)
+def cross_entropy(
+    logits: Tensor, targets: Tensor, weights: Tensor | None = None, *, reduction: Literal["mean", "sum"] = "mean"
+) -> Tensor:
+    """The mean over examples and samples of $-\\log p(y|x)$, times its weight, for logits ``[..., n, K]``.
+
+    With ``reduction="sum"``, the sum over examples of the mean over samples: also of none.
+    """
+    labels, count = class_indices(targets), targets.shape[-1]
     if logits.dim() > 2:
         labels = labels.expand(logits.shape[:-1]).reshape(-1)
         logits = logits.reshape(-1, logits.shape[-1])
-    if weights is None:
+    if weights is None and reduction == "mean":
         return F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL)
     each = F.cross_entropy(_widened(logits), labels, ignore_index=_NO_LABEL, reduction="none")
-    return (each.view(-1, len(weights)) * weights.to(each)).mean()
+    if weights is not None:
+        each = (each.view(-1, count) * weights.to(each)).view(-1)
+    return each.mean() if reduction == "mean" else each.sum() * (count / max(len(labels), 1))
 
 
 def with_gradient(value: Tensor, source: Tensor) -> Tensor:

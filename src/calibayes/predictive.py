@@ -2,12 +2,13 @@ r"""Ensemble prediction, eq. (bayesian_predictive): the average of $p(y|x,\theta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import positive_integer
@@ -15,7 +16,7 @@ from calibayes.data.batches import Source
 from calibayes.data.structure import as_tensors, batch_length, moved, rows
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole
-from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import logits_of
 from calibayes.randomness import generator_for
@@ -101,6 +102,7 @@ def predict(
         )
     positive_integer("batch_size", batch_size)
     processes, totals = Processes.of(group), list[int]()
+    _check_shareable(posterior, processes)
     own = _run(posterior, _blocks(x, batch_size, processes, totals), samples, seed, keep_samples, dtype)
     return _whole(own, totals, processes)
 
@@ -112,6 +114,7 @@ def predict_source(
 
     Each of several processes predicts its own rows of every batch; all of them get the whole.
     """
+    _check_shareable(posterior, processes)
     targets: list[Tensor] = []
     weights: list[Tensor] = []
     totals: list[int] = []
@@ -128,6 +131,20 @@ def predict_source(
     labels = whole(torch.cat(targets).to(device), totals, processes)
     counts = whole(torch.cat(weights).to(device), totals, processes) if weights else None
     return _whole(predictive, totals, processes), labels, counts
+
+
+def _check_shareable(posterior: Posterior, processes: Processes) -> None:
+    """Raise if what is predicted of an example depends on those beside it, and so on how they are shared out."""
+    odd = [
+        name
+        for name, part in posterior.structure().named_modules()
+        if processes.size > 1 and isinstance(part, _BatchNorm) and part.running_mean is None
+    ]
+    if odd:
+        raise UnsupportedNetworkError(
+            f"{odd[0]!r} takes the statistics of the batch at hand (track_running_stats=False), so predictions would depend on "
+            "the number of processes. Predict in one process, with `group=None`."
+        )
 
 
 def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Predictive:
@@ -208,7 +225,9 @@ def _blocks(x: Any, batch_size: int, processes: Processes, totals: list[int]) ->
             yield [inputs]
     elif isinstance(x, Dataset):
         if processes.size > 1:
-            totals.append(len(x))  # type: ignore[arg-type]
+            if not isinstance(x, Sized):
+                raise DataError("Predictions of a Dataset without a length cannot be shared out. Pass `group=None`.")
+            totals.append(len(x))
             own = processes.rows(totals[-1])
             x = Subset(x, range(own.start, own.stop))
         yield from _blocks(DataLoader(x, batch_size=batch_size), batch_size, ALONE, [])

@@ -11,11 +11,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from tests.distributed.trainings import data, perceptron
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 import calibayes as cb
-from calibayes.errors import DataError
+from calibayes.errors import CalibayesError
 
 SIZES = {1: (20,), 2: (13, 7), 3: (4, 9, 7)}  # no two processes alike
 
@@ -41,7 +42,7 @@ def gradients(held_out: bool) -> dict[str, Any]:
     )
     terms.total.backward()
     grads: list[Tensor] = [parameter.grad.clone() for parameter in net.parameters()]
-    return {"gradients": grads, "terms": [float(value) for value in terms]}
+    return {"gradients": grads, "terms": [float(value.detach()) for value in terms]}
 
 
 def streamed() -> dict[str, float]:
@@ -73,14 +74,55 @@ def interrupted() -> tuple[str, int]:
     return history.stopped, len(history.steps)
 
 
-def refused() -> str:
-    """What `fit` says when processes have been given different data."""
-    x, y = data(int(os.environ["RANK"]), 20)
-    try:
-        cb.fit(cb.Point(perceptron().double()), (x, y), cb.Objective(lam=0.0), epochs=1)
-    except DataError as error:
-        return str(error)
-    return ""
+class OwnForward(nn.BatchNorm1d):
+    """A batch norm that is none."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 10 + super().forward(x)
+
+
+class Drifting(torch.optim.SGD):
+    """An optimiser whose steps are its process's own."""
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        super().step(closure)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data += float(os.environ["RANK"])
+
+
+def refused() -> dict[str, str]:
+    """What `fit` says when processes have been given different data or settings, or a network that cannot be shared."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    x, y = data(0, 40)
+    whole = TensorDataset(x, y)
+    sampler: Any = DistributedSampler(whole, num_replicas=size, rank=rank) if size > 1 else None
+    normed = nn.Sequential(nn.Linear(6, 4), OwnForward(4), nn.Linear(4, 3)).double()
+    lone = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3)).double()
+    cases: dict[str, dict[str, Any]] = {
+        "data": {"train": data(rank, 40)},
+        "settings": {"epochs": 1 + rank},
+        "checkpoint": {"checkpoint": Path(sys.argv[1]) / "run" if rank == 0 else None},
+        "validation": {"validation": whole if rank == 0 else None},
+        "sampler": {"train": DataLoader(whole, batch_size=10, sampler=sampler)},
+        "own order": {
+            "train": DataLoader(
+                whole, batch_size=10, sampler=torch.randperm(40, generator=torch.Generator().manual_seed(rank)).tolist()
+            )
+        },
+        "own forward": {"net": normed},
+        "one example": {"net": lone, "train": (x[:1], y[:1])},
+        "drift": {"optimizer": lambda parameters: Drifting(parameters, lr=0.1)},
+    }
+    found = {}
+    for name, settings in cases.items():
+        given = {"net": perceptron().double(), "train": (x, y), "epochs": 1, **settings}
+        try:
+            cb.fit(cb.Point(given.pop("net")), given.pop("train"), cb.Objective(lam=0.0), batch_size=20, **given)
+            found[name] = ""
+        except CalibayesError as error:
+            found[name] = f"{type(error).__name__}: {error}"
+    return found
 
 
 if __name__ == "__main__":

@@ -45,7 +45,21 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(processes: int, fou
     assert {each["interrupted"] for each in found[processes]} == {("interrupted", 8 + (processes > 1))}
 
 
-def test_processes_with_other_data_are_named(found: Any) -> None:
-    assert found[1][0]["refused"] == ""
+REFUSED = {
+    "data": "DataError: Processes [1, 2] of 3 were given other data or settings than process 0",
+    "settings": "DataError: Processes [1, 2] of 3 were given other data or settings than process 0",
+    "checkpoint": "DataError: Processes [1, 2] of 3 were given other data or settings than process 0",
+    "validation": "DataError: Processes [1, 2] of 3 were given other data or settings than process 0",
+    "sampler": "DataError: The DataLoader of `train` has a sampler that gives each process other examples",
+    "own order": "DataError: The DataLoader of `train` gives processes [1, 2] other examples than process 0",
+    "own forward": "UnsupportedNetworkError: '1' (OwnForward) is a batch norm with a `forward` of its own",
+    "one example": "DataError: ",
+    "drift": "DriftError: Processes [1, 2] have other weights than process 0 after epoch 1",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_shared_is_named_in_every_process(name: str, found: Any) -> None:
+    assert bool(found[1][0]["refused"][name]) == (name == "one example")
     for each in found[3]:
-        assert "Processes [1, 2] of 3 were given other data or settings than process 0" in each["refused"]
+        assert each["refused"][name].startswith(REFUSED[name])

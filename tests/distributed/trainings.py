@@ -41,6 +41,36 @@ def with_batch_norm() -> nn.Module:
     )
 
 
+def with_instance_norm() -> nn.Module:
+    """Statistics of each example, whose running mean is over the batch."""
+    return nn.Sequential(
+        nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, track_running_stats=True, eps=0.1), nn.Flatten(), nn.Linear(6, CLASSES)
+    )
+
+
+class WithTransientBuffer(nn.Module):
+    """A random buffer that no file holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("w", torch.randn(6), persistent=False)
+        self.layer = nn.Linear(6, CLASSES)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.layer(x * self.get_buffer("w"))
+
+
+class Noisy(torch.optim.SGD):
+    """An optimiser that draws noise."""
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        super().step(closure)
+        with torch.no_grad():
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    parameter.add_(torch.randn_like(parameter), alpha=1e-3)
+
+
 def with_frozen_batch_norm() -> nn.Module:
     net = with_batch_norm()
     for part in net.modules():
@@ -77,6 +107,14 @@ def cases() -> dict[str, dict[str, Any]]:
             "batch_size": 2,
             "epochs": 2,
         },
+        "transient buffer": {"scheme": "fnn", "net": WithTransientBuffer},
+        "noisy optimiser": {"scheme": "bnn", "optimizer": lambda parameters: Noisy(parameters, lr=0.1)},
+        "instance norm": {"scheme": "fnn", "net": with_instance_norm},
+        "validation and held-out data from a Dataset": {
+            "scheme": "ca-fnn",
+            "validation": TensorDataset(*data(1, 101)),
+            "calibration_data": DataLoader(TensorDataset(*data(2, 60)), batch_size=7, shuffle=True),
+        },
         "stopped early": {"scheme": "bnn", "early_stopping": 1, "epochs": 12},
     }
 
@@ -93,13 +131,15 @@ def trained(
         data(0, N) if train is None else train,
         # Scores as sharp as by default blow rounding errors up, and batch norms do so once more.
         cb.Objective(lam=lam, beta=beta, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1) if net is with_batch_norm else cb.WMMCE()),
-        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=0.01),
         batch_size=batch_size,
         epochs=epochs,
-        validation=data(1, 101),
         validation_samples=4,
         seed=3,
-        **others,
+        **{
+            "optimizer": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
+            "validation": data(1, 101),
+            **others,
+        },
     )
     x, _ = data(4, 10)
     shared = cb.predict(posterior, x, samples=4, keep_samples=True, group="auto")

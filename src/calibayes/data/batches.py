@@ -158,18 +158,17 @@ class DatasetSource:
 
     def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
-            yield self._taken(torch.arange(start, min(start + self.batch_size, self.size)), processes)
+            yield self._taken(torch.arange(start, min(start + self.batch_size, self.size)), processes, 0, "ordered", start)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         return self._taken(_choice(self.size, count, seed, *place), processes, seed, "draw", *place)
 
-    def _taken(self, index: Tensor, processes: Processes, seed: int | None = None, *place: int | str) -> Batch:
-        """With a seed, what the Dataset makes of an example at random depends on the example's place in the batch."""
+    def _taken(self, index: Tensor, processes: Processes, seed: int, *place: int | str) -> Batch:
+        """What the Dataset makes of an example at random depends on the seed and the example's place in the batch."""
         own = processes.rows(len(index))
         examples = []
         for k in range(own.start, own.stop):
-            if seed is not None:
-                seed_globally(seed, *place, k, everything=True)
+            seed_globally(seed, *place, k, everything=True)
             examples.append(self.dataset[int(index[k])])
         return _as_batch(self.collate(examples), self.name)._replace(total=len(index))
 
@@ -188,35 +187,57 @@ class LoaderSource:
         return len(self.loader)
 
     def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
-        seed_globally(seed, "data", epoch, everything=True)
-        for holder in (self.loader, self.loader.sampler, self.loader.batch_sampler):
-            generator = getattr(holder, "generator", None)
-            if isinstance(generator, torch.Generator):
-                generator.manual_seed(generator_for(torch.device("cpu"), seed, "data", epoch).initial_seed())
+        self._check_whole(processes)
+        self._reseed(seed, "data", epoch)
         if hasattr(self.loader.sampler, "set_epoch"):
             self.loader.sampler.set_epoch(epoch)
-        return (_own(batch, processes) for batch in islice(self._reseeded(seed, epoch), skip, None))
+        return self._shared(islice(self._reseeded(seed, epoch), skip, None), processes)
 
     def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
+        self._check_whole(processes)
         if processes.size > 1:
-            seed_globally(0, "ordered", everything=True)  # a loader that shuffles must do so alike in all processes
-        return (_own(_as_batch(batch, self.name), processes) for batch in self.loader)
+            self._reseed(0, "ordered")  # a loader that shuffles must do so alike in all processes
+        return self._shared((_as_batch(batch, self.name) for batch in self.loader), processes)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         examples = DatasetSource(self.loader.dataset, count, self.loader.collate_fn, self.name)
         return examples.draw(count, seed, *place, processes=processes)
+
+    def _check_whole(self, processes: Processes) -> None:
+        """Raise if the loader itself shares the data out, which would leave a process a share of a share."""
+        samplers = (self.loader.sampler, getattr(self.loader.batch_sampler, "sampler", None), self.loader.batch_sampler)
+        if processes.size > 1 and any(getattr(sampler, "num_replicas", 1) > 1 for sampler in samplers):
+            raise DataError(
+                f"The DataLoader of `{self.name}` has a sampler that gives each process other examples, but `fit` shares them "
+                "out itself. Use a DataLoader without a DistributedSampler."
+            )
+
+    def _reseed(self, seed: int, *place: int | str) -> None:
+        seed_globally(seed, *place, everything=True)
+        for holder in (self.loader, self.loader.sampler, self.loader.batch_sampler):
+            generator = getattr(holder, "generator", None)
+            if isinstance(generator, torch.Generator):
+                generator.manual_seed(generator_for(torch.device("cpu"), seed, *place).initial_seed())
+
+    def _shared(self, batches: Iterator[Batch], processes: Processes) -> Iterator[Batch]:
+        """One process's rows of batches that all of them read; the first tells whether they read the same."""
+        for number, batch in enumerate(batches):
+            if processes.size == 1:
+                yield batch
+                continue
+            if number == 0 and (odd := processes.differ(batch.targets.tolist())):
+                raise DataError(
+                    f"The DataLoader of `{self.name}` gives processes {odd} other examples than process 0. It must give all of "
+                    "them the same batches: seed its sampler alike, or pass the Dataset."
+                )
+            own = processes.rows(batch.total)
+            yield Batch(rows(batch.inputs, own), batch.targets[own], batch.total)
 
     def _reseeded(self, seed: int, epoch: int) -> Iterator[Batch]:
         batches = iter(self.loader)
         for step in range(len(self.loader)):
             seed_globally(seed, "data", epoch, step, everything=True)
             yield _as_batch(next(batches), self.name)
-
-
-def _own(batch: Batch, processes: Processes) -> Batch:
-    """One process's rows of a batch that all of them have read."""
-    own = processes.rows(batch.total)
-    return batch if processes.size == 1 else Batch(rows(batch.inputs, own), batch.targets[own], batch.total)
 
 
 def _as_batch(batch: Any, name: str) -> Batch:

@@ -21,7 +21,9 @@ def rows(inputs: Any, index: slice | Tensor) -> Any:
         return inputs[index.to(inputs.device)] if isinstance(index, Tensor) else inputs[index]
     if isinstance(inputs, Mapping):
         return {key: rows(value, index) for key, value in inputs.items()}
-    return tuple(rows(value, index) for value in inputs)
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(rows(value, index) for value in inputs)
+    return inputs
 
 
 def moved(inputs: Any, device: torch.device) -> Any:

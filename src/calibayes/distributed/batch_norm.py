@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -14,27 +14,50 @@ from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from calibayes.distributed.processes import Processes
+from calibayes.errors import UnsupportedNetworkError
 
-__all__ = ["is_batch_norm", "synchronised"]
+__all__ = ["batch_norms", "statistics_names", "synchronised"]
+
+_FORWARDS = (_BatchNorm.forward, nn.SyncBatchNorm.forward)
 
 
-def is_batch_norm(part: nn.Module) -> bool:
-    """Whether a part of a network takes statistics over the batch as it is now."""
-    return isinstance(part, _BatchNorm) and (part.training or part.running_mean is None)
+def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
+    """The parts of a network that take statistics over the batch as it is now, by name.
+
+    Raises:
+        UnsupportedNetworkError: one of them computes something of its own, which nobody can synchronise.
+    """
+    found = {
+        name: part
+        for name, part in network.named_modules()
+        if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None)
+    }
+    for name, part in found.items():
+        if type(part).forward not in _FORWARDS:
+            raise UnsupportedNetworkError(
+                f"{name!r} ({type(part).__name__}) is a batch norm with a `forward` of its own: its statistics cannot be taken "
+                "over several processes. Put nn.BatchNorm in its place, freeze it with `eval()`, or train with `group=None`."
+            )
+    return found
+
+
+def statistics_names(network: nn.Module) -> set[str]:
+    """The names of the buffers that synchronised batch norms keep."""
+    return {f"{name}.{each}".lstrip(".") for name, part in batch_norms(network).items() for each, _ in part.named_buffers()}
 
 
 @contextmanager
-def synchronised(parts: Sequence[nn.Module], processes: Processes, counted: bool) -> Iterator[None]:
+def synchronised(parts: Iterable[_BatchNorm], processes: Processes, counted: bool) -> Iterator[None]:
     """While this lasts, batch norms take their statistics over the examples of all processes.
 
     Args:
-        parts: of the network; those that are no batch norm in training mode are left alone.
+        parts: what `batch_norms` found.
         processes: whose examples they are.
         counted: whether the examples of this process are its own.
     """
-    found = [part for part in parts if is_batch_norm(part)]
+    found = list(parts)
     for part in found:
-        part.forward = partial(_forward, part, processes, counted)  # type: ignore[arg-type]
+        part.forward = partial(_forward, part, processes, counted)  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -51,6 +74,8 @@ def _forward(part: _BatchNorm, processes: Processes, counted: bool, x: Tensor) -
     examples = wide.new_full((1,), wide.numel() // wide.shape[1] * weight)
     sums = _summed(torch.cat([wide.sum(axes) * weight, examples]), processes)
     count = sums[-1].detach()
+    if part.training and float(count) <= 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(x.shape)}")
     mean = sums[:-1] / count
     centred = wide - mean.view(shape)
     variance = _summed((centred * centred).sum(axes) * weight, processes) / count
@@ -65,7 +90,7 @@ def _forward(part: _BatchNorm, processes: Processes, counted: bool, x: Tensor) -
 
 def _advance(part: _BatchNorm, mean: Tensor, variance: Tensor, count: Tensor) -> None:
     """The running statistics, as PyTorch's own batch norm has them: with the unbiased variance."""
-    if not part.training or part.running_mean is None or part.running_var is None:
+    if not (part.training and part.track_running_stats) or part.running_mean is None or part.running_var is None:
         return
     momentum: Any = part.momentum
     if part.num_batches_tracked is not None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["ALONE", "Group", "Processes"]
+__all__ = ["ALONE", "Group", "Processes", "local_gpu"]
 
 Group = dist.ProcessGroup | Literal["auto"] | None
 """Which processes work together: a group, all that were started together, or none but this one."""
@@ -39,8 +39,8 @@ class Processes:
     @classmethod
     def of(cls, group: Group) -> Processes:
         """Those of a group; ``"auto"`` finds the ones that ``torchrun`` started, and connects them if need be."""
-        if group is None or not dist.is_available():
-            return ALONE
+        if group is None or not dist.is_available() or os.environ.get(_CONNECTED, str(os.getpid())) != str(os.getpid()):
+            return ALONE  # the last: a child of a process that is connected is none of the group
         if isinstance(group, str):
             if group != "auto":
                 raise InvalidArgumentError(f"Expected `group` to be a process group, 'auto' or None, but got {group!r}.")
@@ -80,7 +80,7 @@ class Processes:
             return
         for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
             alike = [tensor for tensor in tensors if tensor.dtype == dtype]
-            flat = torch.cat([tensor.reshape(-1) for tensor in alike])
+            flat = self._sendable(torch.cat([tensor.reshape(-1) for tensor in alike]))
             dist.all_reduce(flat, group=self.group)
             parts = flat.split([tensor.numel() for tensor in alike])
             for tensor, part in zip(alike, parts, strict=True):
@@ -95,11 +95,16 @@ class Processes:
         """
         if self.size == 1:
             return own.detach()
-        padded = own.new_zeros((*own.shape[:-1], max(sizes)))
+        padded = self._sendable(own.new_zeros((*own.shape[:-1], max(sizes))))
         padded[..., : own.shape[-1]] = own.detach()
         parts = [torch.empty_like(padded) for _ in range(self.size)]
         dist.all_gather(parts, padded, group=self.group)
-        return torch.cat([part[..., :size] for part, size in zip(parts, sizes, strict=True)], dim=-1)
+        return torch.cat([part[..., :size] for part, size in zip(parts, sizes, strict=True)], dim=-1).to(own.device)
+
+    def _sendable(self, tensor: Tensor) -> Tensor:
+        """The same where messages of the group can be: nccl sends from GPUs alone."""
+        on_gpu = tensor.device.type == "cpu" and dist.get_backend(self.group) == "nccl"
+        return tensor.cuda() if on_gpu else tensor
 
     def counts(self, own: int, device: torch.device) -> list[int]:
         """A number of every process."""
@@ -112,7 +117,7 @@ class Processes:
         """Give every process the first one's values."""
         if self.size > 1:
             for tensor in tensors:
-                numbers = tensor.detach().reshape(-1).contiguous()
+                numbers = self._sendable(tensor.detach().reshape(-1).contiguous())
                 dist.broadcast(numbers.view(torch.uint8), group=self.group, group_src=0)  # of whatever type they are
                 tensor.detach().copy_(numbers.view(tensor.shape))
 
@@ -146,15 +151,35 @@ ALONE = Processes()
 """A single process."""
 
 
+_CONNECTED = "CALIBAYES_CONNECTED"  # the process that has connected itself, for its children to see
+
+
 def _connect() -> bool:
-    """Connect the processes that ``torchrun`` (or SLURM with its variables) started; false if there is only one."""
+    """Connect the processes that ``torchrun`` started; false if there is only one."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
         return False
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+        torch.cuda.set_device(local_gpu())
+    # Processes that are started again after one of them has died find the addresses of the dead where they look for
+    # each other's; so each attempt has a place of its own.
+    store, rank, size = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
+    place = dist.PrefixStore(f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)  # type: ignore[attr-defined]
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, store=place, rank=rank, world_size=size)
+    os.environ[_CONNECTED] = str(os.getpid())
     atexit.register(_disconnect)
     return True
+
+
+def local_gpu() -> int:
+    """The GPU of this one of the processes on a machine."""
+    here, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if here >= count:
+        raise InvalidArgumentError(
+            f"Expected a GPU for each process of this machine, but process {here} has none: there are {count}. "
+            "Start fewer (`--nproc-per-node`), or train on CPUs: CUDA_VISIBLE_DEVICES= torchrun …"
+        )
+    return here
 
 
 def _disconnect() -> None:

@@ -211,6 +211,10 @@ class Posterior(nn.Module):
         """The network's own description of its layers."""
         return repr(self._skeleton.module)
 
+    def structure(self) -> nn.Module:
+        """The network's modules as they are run, without weights of their own."""
+        return self._skeleton.module
+
     def leaf_modules(self) -> list[nn.Module]:
         """The network's innermost modules."""
         return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]

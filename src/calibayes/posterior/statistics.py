@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 import torch
 from torch import Tensor
 
+from calibayes.distributed import ALONE, Processes
 from calibayes.posterior.base import Posterior
 
 __all__ = ["StepStatistics"]
@@ -39,8 +42,27 @@ class StepStatistics:
                 value = torch.where(value == mean, mean, mean + (value - mean) * (examples / self._examples))
             self._means[name] = value
 
-    def keep(self) -> None:
-        """Write the averages to the posterior's buffers."""
+    def keep(self, processes: Processes = ALONE, share: float = 1.0, alike: Collection[str] = ()) -> None:
+        """Write the averages to the posterior's buffers.
+
+        Args:
+            processes: over which averages are taken, too.
+            share: this process's share of the examples.
+            alike: buffers that are the same in all processes anyway.
+        """
         with torch.no_grad():
+            if processes.size > 1:
+                self._average(processes, share, [name for name in self._means if name not in alike])
             for name, mean in self._means.items():
                 self._held[name].copy_(mean)
+
+    def _average(self, processes: Processes, share: float, names: Sequence[str]) -> None:
+        names = [name for name in names if self._means[name].is_floating_point()]
+        if not names:
+            return
+        moved = torch.tensor([float(not torch.equal(self._means[name], self._held[name])) for name in names])
+        processes.sum_([moved])
+        moving = [name for name, processes_that in zip(names, moved.tolist(), strict=True) if processes_that]
+        steps = [(self._means[name] - self._held[name]) * share for name in moving]
+        processes.sum_(steps)
+        self._means |= {name: self._held[name] + step for name, step in zip(moving, steps, strict=True)}

@@ -126,7 +126,7 @@ def fit(
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
     check_apart(calibration_data, validation, "calibration_data", "validation")
     processes = Processes.of(group)
-    posterior.to(chosen_device(device))
+    posterior.to(chosen_device(device, processes))
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
@@ -158,12 +158,15 @@ def fit(
             "calibration_data": sampled(held_out),
         }
         known_by = fingerprint(posterior, source, objective, made, settings, **others)
-        folder = None if checkpoint is None else CheckpointFolder(checkpoint, known_by)
-        if strangers := processes.differ({**known_by, "epochs": epochs}):
+        shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in (watched, held_out)]
+        if strangers := processes.differ({**known_by, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
             raise DataError(
                 f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every "
                 "process the whole data set, and let `fit` share it out; or train in this process alone with `group=None`."
             )
+        if checkpoint is not None:
+            place = checkpoint
+            folder = processes.from_first(lambda: CheckpointFolder(place, known_by))
     run = Run(
         stepper=Stepper(posterior, objective, made, source.size, settings, processes),
         train=source,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +14,9 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.batches import Batch, Source
 from calibayes.data.structure import moved
-from calibayes.errors import CheckpointError, InvalidArgumentError, NonFiniteLossError
+from calibayes.distributed import ALONE, Processes
+from calibayes.distributed.processes import local_gpu
+from calibayes.errors import CheckpointError, DriftError, InvalidArgumentError, NonFiniteLossError
 from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.posterior.base import Posterior
 from calibayes.predictive import predict_source
@@ -62,10 +65,10 @@ class Run:
     def resume(self) -> None:
         """Go to where the newest checkpoint is, if there is one."""
         folder = self.folder
-        processes = self.stepper.processes
+        processes, posterior = self.stepper.processes, self.stepper.posterior
+        processes.copy_from_first_([*posterior.parameters(), *posterior.buffers()])
         state = None if folder is None else processes.from_first(folder.newest)
         if state is None:
-            processes.copy_from_first_(self.stepper.posterior.state_dict().values())
             return
         done = state["place"][0]
         if done > self.epochs:
@@ -142,6 +145,9 @@ class Run:
     def _end_epoch(self, progress: Progress) -> None:
         self._check_weights()
         extra = {"lr": float(self.stepper.optimizer.param_groups[0]["lr"]), **self._validated(), **self._seen()}
+        self._check_alike()
+        # What the first process has seen decides for all: a last digit that differs must not part them.
+        extra = self.stepper.processes.from_first(lambda: extra)
         row = self.history.end_epoch(self.first_step, extra, self._spent)
         self.epoch, self.batch, self.first_step, self._spent = self.epoch + 1, 0, self.step, 0.0
         if self.scheduler is not None and self.scheduler_interval == "epoch":
@@ -173,6 +179,20 @@ class Run:
         """What the caller makes of the posterior as it is now."""
         found = None if self.on_epoch is None else self.on_epoch(self.stepper.posterior, self.epoch + 1)
         return {} if found is None else {name: float(value) for name, value in found.items()}
+
+    def _check_alike(self) -> None:
+        """Raise if processes have drifted apart, which what is random or statistical in a network or optimiser can do."""
+        processes = self.stepper.processes
+        if processes.size == 1:
+            return
+        total = 0
+        for value in (*self.stepper.posterior.parameters(), *self.stepper.posterior.buffers()):
+            total = zlib.crc32(value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes(), total)
+        if odd := processes.differ(total):
+            raise DriftError(
+                f"Processes {odd} have other weights than process 0 after epoch {self.epoch + 1}: something in the network or "
+                "in the optimiser draws random numbers or takes statistics of its own. Train with `group=None`, or replace it."
+            )
 
     def _check_weights(self) -> None:
         """A gradient that is not finite shows in the weights only; they must not be validated, nor replace a checkpoint."""
@@ -219,17 +239,18 @@ class Run:
 
 
 def _moved(batch: Batch, device: torch.device) -> Batch:
-    weights = None if batch.weights is None else batch.weights.to(device)
+    single = torch.float32 if device.type == "mps" else None  # which has no float64
+    weights = None if batch.weights is None else batch.weights.to(device, single)
     return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total, weights)
 
 
-def chosen_device(device: str | torch.device | None) -> torch.device:
-    """The device asked for, or the fastest there is."""
+def chosen_device(device: str | torch.device | None, processes: Processes = ALONE) -> torch.device:
+    """The device asked for, or the fastest there is; each of several processes has a GPU of its own."""
     if device is not None:
         try:
             return torch.empty(0, device=device).device
         except (RuntimeError, AssertionError, TypeError) as error:
             raise InvalidArgumentError(f"Expected `device` to be one that is here, but got {device!r}: {error}") from error
     if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+        return torch.device("cuda", torch.cuda.current_device() if processes.size == 1 else local_gpu())
+    return torch.device("mps" if torch.backends.mps.is_available() and processes.size == 1 else "cpu")

@@ -15,14 +15,14 @@ from torch import Tensor
 from calibayes.data.batches import Batch
 from calibayes.data.structure import rows
 from calibayes.distributed import ALONE, Processes
-from calibayes.distributed.batch_norm import is_batch_norm, synchronised
+from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
 from calibayes.errors import DataError, NonFiniteLossError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
-from calibayes.randomness import generator_for
+from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.data_terms import DataTerms, Part, Place
 
 __all__ = ["Place", "StepSettings", "StepTerms", "Stepper"]
@@ -74,6 +74,8 @@ class Stepper:
         self._chunk: int | None = None
         self._checked = False
         self.stop = False
+        self._norms: list[Any] = []
+        self._alike: set[str] = set()
 
     def step(self, batch: Batch, held_out: Batch | None, place: Place) -> StepTerms:
         """One update of φ on a batch; the calibration term is taken on ``held_out`` where there is one.
@@ -89,7 +91,10 @@ class Stepper:
         self.optimizer.zero_grad(set_to_none=True)
         cross, calibration = [], []
         if self._chunk is None:
-            self._chunk = self._chosen_chunk(parts[0])
+            if self.processes.size > 1:
+                self._norms = list(batch_norms(self.posterior.structure()).values())
+                self._alike = statistics_names(self.posterior.structure())
+            self._chunk = min(self.processes.counts(self._chosen_chunk(parts[0]), self.device))
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
             leaves, shifts = self.posterior.leaves(self._noise(place, first, count), count, scales)
@@ -106,7 +111,8 @@ class Stepper:
         if kl_weight > 0:
             self.posterior.pull_back_kl(scales, kl_weight * self.scaler.get_scale())
         self._update(place)
-        statistics.keep()
+        own = self.processes.sizes(examples)[self.processes.rank]
+        statistics.keep(self.processes, own / examples, self._alike)
         return terms
 
     def _reduced(self, cross: list[Tensor]) -> list[Tensor]:
@@ -166,6 +172,8 @@ class Stepper:
                     epoch=place.epoch + 1,
                     step=place.step + 1,
                 )
+        # An optimiser that draws noise draws the same in every process, and however many there are.
+        seed_globally(self.settings.seed, "optimizer", place.epoch, place.batch)
         if not self.scaler.is_enabled():
             self.optimizer.step()
             return
@@ -208,7 +216,7 @@ class Stepper:
 
     def _chosen_chunk(self, part: Part) -> int:
         """How many samples run at once; a network that vmap cannot handle is found out by a trial run."""
-        if self.processes.size > 1 and any(is_batch_norm(each) for each in self.posterior.leaf_modules()):
+        if self._norms:
             return 1
         wanted = self.settings.sample_chunk
         if wanted == "auto":
@@ -232,7 +240,7 @@ class Stepper:
     def _synchronised(self, part: Part) -> AbstractContextManager[Any]:
         if self.processes.size == 1:
             return nullcontext()
-        return synchronised(self.posterior.leaf_modules(), self.processes, counted=part.own > 0)
+        return synchronised(self._norms, self.processes, counted=part.own > 0)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision is None:
