@@ -65,11 +65,18 @@ def test_drawn_examples_repeat_only_where_there_are_not_enough(kind: str) -> Non
     assert not torch.equal(source.draw(6, 0, "held-out", 2)[0], x)
 
 
+class Unconnected(Processes):
+    """Processes that cannot ask each other anything."""
+
+    def differ(self, value: object) -> list[int]:
+        return []
+
+
 @pytest.mark.parametrize("kind", sources())
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_processes_share_out_the_batches_of_one(kind: str, size: int) -> None:
     source = sources()[kind]
-    everyone = [Processes(None, rank, size) for rank in range(size)]
+    everyone = [Unconnected(None, rank, size) for rank in range(size)]
     ways: list[Callable[[Processes], list[Batch]]] = [
         lambda each: list(source.epoch(0, 1, processes=each)),
         lambda each: [source.draw(7, 0, "held-out", processes=each)],
