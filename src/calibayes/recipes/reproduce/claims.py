@@ -178,16 +178,20 @@ def _of_both(parts: Parts) -> list[Claim]:
 
 
 def _of_temperature(parts: Parts) -> list[Claim]:
-    lams = _lams(parts, "CA-BNN")
-    if "FNN" not in parts or not lams:
-        return []
-    best = min(lams.values(), key=lambda part: _mean(settled(part, "validation", "nll")))
-    gaps = [
-        between(name, settled(parts["FNN"], "scaled", score), settled(best, "test", score), comparisons=2)
-        for name, score in (("ECE", "ece"), ("NLL (hundredths)", "nll"))
-    ]
-    text = f"(Asked by us) {best.name} (best by validation NLL) beats an FNN with temperature scaling"
-    return [_judged(text, gaps, "FNN with temperature minus CA-BNN without")]
+    trained = _lams(parts, "CA-BNN")
+    started = [part for name, part in parts.items() if name.startswith("CA-BNN, λ") and ":" in name]
+    found = []
+    for ours in ([*trained.values()], started):
+        if "FNN" not in parts or not ours:
+            continue
+        best = min(ours, key=lambda part: _mean(settled(part, "validation", "nll")))
+        gaps = [
+            between(name, settled(parts["FNN"], "scaled", score), settled(best, "test", score), comparisons=2)
+            for name, score in (("ECE", "ece"), ("NLL (hundredths)", "nll"))
+        ]
+        text = f"(Asked by us) {best.name} (best by validation NLL) beats an FNN with temperature scaling"
+        found.append(_judged(text, gaps, "FNN with temperature minus CA-BNN without"))
+    return found
 
 
 def _of_images(parts: Parts) -> list[Claim]:

@@ -129,8 +129,8 @@ def _newsgroups_lambda(preset: str) -> list[Part]:
 
 
 def _newsgroups_variations(preset: str) -> list[Part]:
-    """Each at a λ at which the term makes a difference; hard scores with as many seeds as Fig. 2 has."""
-    seeds = range(min(3, _SEEDS[preset]))
+    """Each at a λ at which the term makes a difference; what claims are about has as many seeds as Fig. 2."""
+    few, many = range(min(3, _SEEDS[preset])), range(_SEEDS[preset])
     of_fnn: dict[str, dict[str, Any]] = {
         "average pooling": {"pooling": "average"},
         "learning rate to zero": {"schedule": "cosine"},
@@ -150,13 +150,13 @@ def _newsgroups_variations(preset: str) -> list[Part]:
     }
     of_ca_bnn = {name: of_bnn[name] for name in ("learning rate to zero", "from a trained FNN")}
     reference = {"lam": 4.0, "lam_scale": "mean", "normalization": "reference"}
-    other = Part("CA-FNN, λ = 4 beside the mean: reference WMMCE", _newsgroups(preset, "ca-fnn", seeds, **reference))
+    other = Part("CA-FNN, λ = 4 beside the mean: reference WMMCE", _newsgroups(preset, "ca-fnn", few, **reference))
     hard = [
-        Part(f"CA-FNN, λ = {lam:g}: hard scores", _newsgroups(preset, "ca-fnn", range(_SEEDS[preset]), scores="hard", lam=lam))
+        Part(f"CA-FNN, λ = {lam:g}: hard scores", _newsgroups(preset, "ca-fnn", many, scores="hard", lam=lam))
         for lam in (30.0, 100.0)
     ]
     return [*hard, other] + [
-        Part(f"{name}: {way}", _newsgroups(preset, scheme, seeds, **(lam | each)))
+        Part(f"{name}: {way}", _newsgroups(preset, scheme, many if "start_epochs" in each else few, **(lam | each)))
         for name, scheme, lam, ways in (
             ("FNN", "fnn", {}, of_fnn),
             ("CA-FNN, λ = 100", "ca-fnn", {"lam": 100.0}, of_fnn | of_term),

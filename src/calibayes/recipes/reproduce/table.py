@@ -33,7 +33,7 @@ def scores_table(title: str, parts: Sequence[FoundPart]) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
     there = [part for part in parts if part.results]
-    plain = {_network(part): part.epoch_seconds() for part in there if part.name.endswith("FNN") and "CA-" not in part.name}
+    plain = {_network(part): part.epoch_seconds() for part in there if part.name.rpartition(": ")[2] == "FNN"}
     names = ("seeds", *(column[0] for column in _COLUMNS), "s / epoch", *(["× FNN"] if plain else []))
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
