@@ -149,6 +149,8 @@ def _newsgroups_variations(preset: str) -> list[Part]:
         "R = 4": {"samples": 4},
     }
     of_ca_bnn = {name: of_bnn[name] for name in ("learning rate to zero", "from a trained FNN")}
+    started = {"from a trained FNN": of_bnn["from a trained FNN"]}
+    longer = {"as long as those from a trained FNN": {"epochs": 3 if preset == "tiny" else 42}}
     reference = {"lam": 4.0, "lam_scale": "mean", "normalization": "reference"}
     other = Part("CA-FNN, λ = 4 beside the mean: reference WMMCE", _newsgroups(preset, "ca-fnn", few, **reference))
     hard = [
@@ -158,8 +160,8 @@ def _newsgroups_variations(preset: str) -> list[Part]:
     return [*hard, other] + [
         Part(f"{name}: {way}", _newsgroups(preset, scheme, many if "start_epochs" in each else few, **(lam | each)))
         for name, scheme, lam, ways in (
-            ("FNN", "fnn", {}, of_fnn),
-            ("CA-FNN, λ = 100", "ca-fnn", {"lam": 100.0}, of_fnn | of_term),
+            ("FNN", "fnn", {}, of_fnn | longer),
+            ("CA-FNN, λ = 100", "ca-fnn", {"lam": 100.0}, of_fnn | of_term | started),
             ("BNN", "bnn", {}, of_bnn),
             ("CA-BNN, λ = 100", "ca-bnn", {"lam": 100.0}, of_ca_bnn),
         )
