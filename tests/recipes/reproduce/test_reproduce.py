@@ -41,7 +41,7 @@ def test_figures_of_20_newsgroups(name: str, trainings: int, files: set[str], fo
     done = start(name, folder)
     assert done.exit_code == 0, done.output
     assert len(list((folder / "newsgroups").glob("*.json"))) == before + trainings
-    assert {path.name for path in (folder / name).iterdir()} == {"table.txt", "summary.json", *files}
+    assert {path.name for path in (folder / name).iterdir()} == {"table.txt", "summary.json", "commands.txt", *files}
     assert (folder / name / "table.txt").read_text() in done.stdout
     summary = json.loads((folder / name / "summary.json").read_text())
     line = next(line for line in done.stdout.splitlines() if line.startswith("  FNN "))
@@ -86,7 +86,7 @@ def test_claims_come_from_the_records(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     assert (folder / "claims.txt").read_text() == done.stdout
     written = json.loads((folder / "claims.json").read_text())["claims"]
-    assert [claim["claim"][:5] for claim in written] == ["Fully", "… wit", "(Aske", "A BNN", "CA-BN", "(Aske"]
+    assert [claim["claim"][:5] for claim in written] == ["Fully", "… wit", "(Aske", "A BNN", "CA-BN", "(Aske", "(Aske"]
     assert all(claim["verdict"] in done.stdout for claim in written)
 
 
@@ -94,7 +94,7 @@ def test_claims_come_from_the_records(folder: Path) -> None:
 def test_reliability_diagrams_of_cifar10(tmp_path: Path) -> None:
     done = start("cifar10-reliability", tmp_path)
     assert done.exit_code == 0, done.output
-    names = {"table.txt", "summary.json", "figure3-resnet20.png", "figure3-resnet20-temperature.png"}
+    names = {"table.txt", "summary.json", "commands.txt", "figure3-resnet20.png", "figure3-resnet20-temperature.png"}
     assert {path.name for path in (tmp_path / "cifar10-reliability").iterdir()} == names
     (plain,) = (tmp_path / "cifar10").glob("fnn-*.json")
     final = json.loads(plain.read_text())["result"]["final"]
