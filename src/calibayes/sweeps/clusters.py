@@ -13,7 +13,7 @@ from typing import Any
 from joblib.parallel import ParallelBackendBase
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.extras import package
+from calibayes.extras import package
 from calibayes.sweeps.trials import Outcome
 
 __all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]

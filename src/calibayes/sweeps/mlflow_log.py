@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.extras import package
+from calibayes.extras import package
 from calibayes.sweeps.found import Trial, single_values
 
 __all__ = ["MlflowLog"]
