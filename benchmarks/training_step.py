@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import calibayes as cb
 from benchmarks.timing import Timing, interleaved
-from calibayes.data.batches import Batch
+from calibayes.data.sources import Batch
 from calibayes.networks import MLP, TextCNN, resnet20
 from calibayes.posterior import Posterior
 from calibayes.training.data_terms import Place

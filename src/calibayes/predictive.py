@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import positive_integer
-from calibayes.data.batches import Source
+from calibayes.data.sources import Source
 from calibayes.data.structure import as_tensors, batch_length, moved, rows
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 import calibayes as cb
 from calibayes.data import Augmented
 from calibayes.data.augment import crop_and_flip
-from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
+from calibayes.data.sources import as_source
 from calibayes.errors import CheckpointError, DataError, DataOverlapError, InvalidArgumentError
 from calibayes.networks import Normalize
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from calibayes.checks import natural_number
-from calibayes.data.batches import Batch, TensorSource
+from calibayes.data.sources import Batch, TensorSource
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from calibayes.data.augment import AugmentedSource
-from calibayes.data.batches import Source, TensorSource
+from calibayes.data.sources import Source, TensorSource
 from calibayes.data.structure import tensors_in
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior

@@ -11,8 +11,8 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
 from calibayes.checks import integer, positive, positive_integer
-from calibayes.data.batches import as_source
 from calibayes.data.overlap import check_apart
+from calibayes.data.sources import as_source
 from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidArgumentError, OptimizerError
 from calibayes.objective import Objective

@@ -12,7 +12,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.data.batches import Batch, Source
+from calibayes.data.sources import Batch, Source
 from calibayes.data.structure import moved
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from calibayes.data.batches import Batch
+from calibayes.data.sources import Batch
 from calibayes.data.structure import rows
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
-from calibayes.data.batches import Batch, as_source
+from calibayes.data.sources import Batch, as_source
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 

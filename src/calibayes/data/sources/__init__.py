@@ -1,0 +1,36 @@
+"""Whatever a user passes as data, as batches of (inputs, targets): tensors, a Dataset or a DataLoader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, default_collate
+
+from calibayes.data.sources.base import Batch as Batch
+from calibayes.data.sources.base import HasSource as HasSource
+from calibayes.data.sources.base import Source as Source
+from calibayes.data.sources.checked import described
+from calibayes.data.sources.datasets import DatasetSource, LoaderSource
+from calibayes.data.sources.tensors import TensorSource as TensorSource
+from calibayes.errors import DataError
+
+__all__ = ["Batch", "HasSource", "Source", "TensorSource", "as_source"]
+
+
+def as_source(data: Any, batch_size: int, name: str) -> Source:
+    """``data`` as a `Source`; ``name`` is what error messages call it."""
+    if isinstance(data, DataLoader):
+        return LoaderSource(data, name)
+    if isinstance(data, Dataset):
+        return DatasetSource(data, batch_size, default_collate, name)
+    if isinstance(data, HasSource):
+        return data.source(batch_size, name)
+    if isinstance(data, Sequence) and len(data) in (2, 3) and all(isinstance(part, Tensor | np.ndarray) for part in data[1:]):
+        return TensorSource(data[0], data[1], batch_size, name, *data[2:])
+    raise DataError(
+        f"Expected `{name}` to be a pair (x, y) of tensors, or (x, y, weights), a torch Dataset or a DataLoader, but got "
+        f"{described(data)}. Several inputs: pass ((x1, x2), y) or ({{'a': x1, 'b': x2}}, y)."
+    )
