@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 PEERS := .venv-peers
-EXTRAS := browser or ray or dask or mlflow or lightning or transformers
+EXTRAS := browser or ray or dask or mlflow or lightning or transformers or docs
 
-.PHONY: help setup demo test test-extras lint format bench bench-peers clean
+.PHONY: help setup demo test test-extras lint format docs bench bench-peers clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
 	@echo "make test   lint, type-check and run the tests"
 	@echo "make test-extras  the tests that need Ray, Dask, MLflow, Lightning, transformers (installed by this) or a browser (chromium and chromedriver)"
+	@echo "make docs   build the documentation into site/, with warnings as errors"
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
 	@echo "make bench-peers  the same beside other libraries, in an environment of its own (a quarter of an hour)"
@@ -37,7 +38,7 @@ test: setup lint
 	$(RUN)/python -m pytest -q -m "not ($(EXTRAS))" -n 2 --dist loadfile
 
 test-extras: $(VENV)/.ready-extras
-	$(RUN)/python -m pytest -q -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers)
+	$(RUN)/python -m pytest -q -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers tests/docs)
 
 lint: setup
 	$(RUN)/ruff check .
@@ -47,6 +48,10 @@ lint: setup
 format: setup
 	$(RUN)/ruff check --fix .
 	$(RUN)/ruff format .
+
+docs: $(VENV)/.ready-extras
+	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --quiet --site-dir site
+	@echo "The site is in site/: open site/index.html, or .venv/bin/mkdocs serve."
 
 bench: setup
 	$(RUN)/python -m benchmarks
@@ -63,4 +68,4 @@ bench-peers: $(PEERS)/.ready
 	$(PEERS)/bin/python -m benchmarks peers
 
 clean:
-	rm -rf $(VENV) $(PEERS) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis

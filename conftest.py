@@ -27,5 +27,8 @@ def _seeded() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _doctest_names(doctest_namespace: dict[str, Any]) -> None:
-    doctest_namespace.update(torch=torch, calibayes=calibayes)
+def _doctest_names(request: pytest.FixtureRequest, doctest_namespace: dict[str, Any]) -> None:
+    """A docstring stands in its module; a page shows every import, since a reader types it from the top."""
+    doctest_namespace.clear()
+    if request.path.suffix == ".py":
+        doctest_namespace.update(torch=torch, calibayes=calibayes)

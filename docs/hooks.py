@@ -1,0 +1,63 @@
+"""What makes a site of the pages: links to the repository's other files, and maths that needs no script."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Pages that lie at the top of the repository, and what they are called in the site."""
+
+_UP = re.compile(r"\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
+_DOWN = re.compile(r"\]\(docs/([^)\s]+)\)")
+_HERE = re.compile(r"\]\((?!https?:|docs/|#)([^)\s]+)\)")
+_MATHS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add what the pages link to outside their folder: pages as pages, everything else as it is."""
+    from mkdocs.structure.files import File
+
+    for name, page in PAGES.items():
+        files.append(File.generated(config, page, content=_from_top((ROOT / name).read_text(encoding="utf-8"))))
+    for name in sorted(_linked(files)):
+        files.append(File.generated(config, f"repository/{name}", abs_src_path=str(ROOT / name)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Let links go where `on_files` has put things; a folder of the repository is named, not linked."""
+    return _UP.sub(_link, markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Formulas as MathML, which browsers draw themselves."""
+    return _MATHS.sub(_mathml, content)
+
+
+def _from_top(markdown: str) -> str:
+    """A page of the top folder as one that lies beside the others."""
+    return _DOWN.sub(r"](\1)", _HERE.sub(r"](../\1)", markdown))
+
+
+def _linked(files: Any) -> set[str]:
+    """Files of the repository that pages link to, besides those that are pages of the site."""
+    found = {match[2] for file in files.documentation_pages() for match in _UP.finditer(file.content_string)}
+    return {name for name in found if name not in PAGES and (ROOT / name).is_file()}
+
+
+def _link(match: re.Match[str]) -> str:
+    text, name, anchor = match[1], match[2], match[3] or ""
+    if (ROOT / name).is_dir():
+        return text
+    place = PAGES.get(name, name if name == "README.md" else f"repository/{name}")
+    return f"[{text}]({place}{anchor})"
+
+
+def _mathml(match: re.Match[str]) -> str:
+    from latex2mathml.converter import convert
+
+    return str(convert(html.unescape(match[2]), display="block" if match[1] == "div" else "inline"))
