@@ -31,7 +31,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
         posterior: what to save: weights, buffers, and which weights are Bayesian with which prior.
         path: the file, ``model.safetensors`` say.
 
-    Example:
+    Examples:
         >>> path = getfixture("tmp_path") / "model.safetensors"
         >>> net = torch.nn.Linear(4, 3)
         >>> calibayes.save(calibayes.MeanField(net), path)

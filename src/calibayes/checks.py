@@ -182,7 +182,7 @@ def _show(row: Tensor) -> str:
 def nearest(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
     """What to tell someone whose ``name`` is none of those that are ``known``.
 
-    Example:
+    Examples:
         >>> nearest("lamb", ["lam", "beta"])
         "Did you mean 'lam'?"
         >>> nearest("x", ["lam", "beta"])

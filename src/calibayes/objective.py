@@ -47,7 +47,7 @@ class Objective:
         calibration: the measure that stands for AECE.
         lam_scale: ``"paper"`` as above, or ``"mean"`` for $\lambda$ itself beside the mean cross-entropy.
 
-    Example:
+    Examples:
         >>> logits = torch.tensor([[2.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
         >>> terms = Objective(lam=10.0, beta=0.1)(logits, torch.tensor([0, 1, 1]), kl=torch.tensor(50.0), dataset_size=1000)
         >>> {name: round(float(value), 4) for name, value in terms._asdict().items()}

@@ -90,7 +90,7 @@ def predict(
         group: processes that predict a share of the examples each; all must call this with the same ``x``, and all get the
             whole. ``"auto"`` for those that ``torchrun`` has started; by default this process predicts everything.
 
-    Example:
+    Examples:
         >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3), init_std=0.5)
         >>> predictive = calibayes.predict(posterior, torch.randn(6, 4), samples=8)
         >>> predictive.probs.shape, bool((predictive.epistemic > 0).all())

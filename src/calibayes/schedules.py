@@ -18,7 +18,7 @@ Schedule = float | Callable[[int], float]
 class Linear:
     """A straight line from ``start`` to ``end`` over ``steps`` optimiser steps, constant after.
 
-    Example:
+    Examples:
         >>> warm_up = Linear(end=10.0, steps=100)
         >>> warm_up(0), warm_up(50), warm_up(1000)
         (0.0, 5.0, 10.0)

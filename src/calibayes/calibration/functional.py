@@ -34,7 +34,7 @@ def wmmce(
         normalization: ``"paper"`` or ``"reference"``.
         check: whether to verify the inputs; switch it off in an inner loop.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(wmmce(probs, torch.tensor([0, 1, 1]), scores="hard")), 4)
         0.6518

@@ -49,7 +49,7 @@ def quadratic_form(scores: Tensor, coefficients: Tensor, width: float) -> Tensor
         coefficients: $u$, of the same shape.
         width: the kernel width $\gamma$.
 
-    Example:
+    Examples:
         >>> r = torch.tensor([0.2, 0.9, 0.9])
         >>> quadratic_form(r, torch.tensor([1.0, -1.0, 1.0]), 0.4)  # the tied pair cancels
         tensor(1.)
@@ -78,7 +78,7 @@ def kernel_features(scores: Tensor, coefficients: Tensor, width: float) -> Tenso
         coefficients: $u$, float64, shape ``[..., n]``.
         width: the kernel width $\gamma$.
 
-    Example:
+    Examples:
         >>> r, u = torch.tensor([0.2, 0.9], dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)
         >>> bool((kernel_features(r, u, 0.4).square().sum() - quadratic_form(r, u, 0.4)).abs() < 1e-12)
         True

@@ -89,7 +89,7 @@ class WMMCE(_Scored):
         normalization: ``"paper"``, or ``"reference"`` for $u_i = c_i(1-r_i)/n_c^2 - (1-c_i)r_i/(n-n_c)^2$ as in the
             code published with Kumar et al.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(WMMCE(mode="hard")(probs, torch.tensor([0, 1, 1]))), 4)
         0.6518
@@ -127,7 +127,7 @@ class MMCE(_Scored):
         kernel_width: $\gamma$.
         normalization: accepted for symmetry with `WMMCE`; the published code normalises MMCE as the paper does.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(MMCE(mode="hard")(probs, torch.tensor([0, 1, 1]))), 4)
         0.1757

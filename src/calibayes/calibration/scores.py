@@ -23,7 +23,7 @@ def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -
         tau: temperature $\tau_r > 0$ of the smoothed maximum; the paper uses 0.001.
         check: whether to verify that ``probs`` are probabilities.
 
-    Example:
+    Examples:
         >>> confidence(torch.tensor([[0.7, 0.2, 0.1]]))
         tensor([0.7000])
         >>> confidence(torch.tensor([[0.7, 0.2, 0.1]]), tau=0.5)
@@ -54,7 +54,7 @@ def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, che
         tau: temperature $\tau_c > 0$ of the soft rank; the paper uses 0.01.
         check: whether to verify the inputs.
 
-    Example:
+    Examples:
         >>> correctness(torch.tensor([[0.7, 0.2, 0.1], [0.5, 0.4, 0.1]]), torch.tensor([0, 1]))
         tensor([1., 0.])
         >>> correctness(torch.tensor([[0.51, 0.49]]), torch.tensor([0]), tau=0.01)

@@ -31,7 +31,7 @@ class Augmented:
         padding: the width of the border, and so the largest shift in each direction; 0 for no shift.
         flip: mirror images from left to right.
 
-    Example:
+    Examples:
         >>> x, y = torch.randint(256, (64, 3, 32, 32), dtype=torch.uint8), torch.arange(64) % 10
         >>> from calibayes.networks import CIFAR10, Normalize
         >>> net = torch.nn.Sequential(Normalize(*CIFAR10), torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10))
@@ -89,7 +89,7 @@ def crop_and_flip(images: Tensor, moves: Tensor, padding: int) -> Tensor:
             middle), and 1 for what is to be mirrored.
         padding: the width of the border.
 
-    Example:
+    Examples:
         >>> crop_and_flip(torch.tensor([[[[1, 2], [3, 4]]]]), torch.tensor([[1, 0, 1]]), padding=1)
         tensor([[[[1, 0],
                   [3, 0]]]])

@@ -42,7 +42,7 @@ def fashion_mnist(train: int = 3000, validation: int = 1000, seed: int = 0) -> S
         validation: the number of validation examples.
         seed: the seed of the shuffle; the same seed gives the same parts.
 
-    Example:
+    Examples:
         >>> splits = fashion_mnist()
         >>> for x, y in (splits.train, splits.validation, splits.test):
         ...     print(tuple(x.shape), tuple(y.shape))

@@ -18,7 +18,7 @@ def data_folder(folder: str | Path | None = None) -> Path:
     Args:
         folder: overrides the variables of the environment.
 
-    Example:
+    Examples:
         >>> data_folder("/data/sets").as_posix()
         '/data/sets'
     """

@@ -25,7 +25,7 @@ def read_idx(path: Path, dimensions: int) -> Tensor:
         path: the file.
         dimensions: how many dimensions it must have: 1 for labels, 3 for images.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "labels.gz"
         >>> _ = path.write_bytes(gzip.compress(struct.pack(">BBBBI", 0, 0, 8, 1, 3) + bytes([7, 8, 9])))

@@ -23,7 +23,7 @@ _TABLE = bytes(ord(" " if chr(code) in _SEPARATORS else chr(code).lower()) for c
 def words(text: bytes) -> list[str]:
     """The words of a latin-1 text: in lower case, split at white space and at all punctuation but the apostrophe.
 
-    Example:
+    Examples:
         >>> words(b"Don't PANIC: it's only e-mail.")
         ["don't", 'panic', "it's", 'only', 'e', 'mail']
     """
@@ -33,7 +33,7 @@ def words(text: bytes) -> list[str]:
 def frequent_words(texts: Iterable[Sequence[str]], count: int) -> tuple[str, ...]:
     """The ``count`` words that occur most often, most frequent first; equally frequent ones in the order of the alphabet.
 
-    Example:
+    Examples:
         >>> frequent_words([["b", "a"], ["c", "a", "b"]], 2)
         ('a', 'b')
     """
@@ -59,7 +59,7 @@ def sequences(
         length: the number of places.
         keep: the ``"start"`` or the ``"end"`` of longer texts.
 
-    Example:
+    Examples:
         >>> sequences([["to", "be", "or", "not"], ["be"]], ("be", "not", "to"), length=2)
         tensor([[1, 2],
                 [0, 1]])

@@ -41,7 +41,7 @@ class ConfidenceHistogramDisplay:
         ax_: the axes, once drawn.
         figure_: the figure that holds them, once drawn.
 
-    Example:
+    Examples:
         >>> import torch
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
         >>> display = ConfidenceHistogramDisplay.from_predictions(probs, torch.tensor([0, 1, 1, 1]), bins=5)

@@ -31,7 +31,7 @@ def predictions_of(estimator: Classifier, X: Any, y: Any) -> tuple[npt.NDArray[A
         X: inputs, as the classifier takes them.
         y: their true labels, of the kind it was fitted on: numbers, names, anything that it lists in ``classes_``.
 
-    Example:
+    Examples:
         >>> from sklearn.linear_model import LogisticRegression
         >>> animals = LogisticRegression().fit([[0.0], [1.0], [2.0]], ["cat", "cat", "dog"])
         >>> probs, targets = predictions_of(animals, [[0.0], [2.0]], ["dog", "cat"])

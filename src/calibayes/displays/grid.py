@@ -29,7 +29,7 @@ def reliability_grid(displays: Sequence[ReliabilityDisplay], *, columns: int = 2
         columns: how many stand side by side.
         bands: draw the band in which the bars would end if the confidence were right.
 
-    Example:
+    Examples:
         >>> import torch
         >>> probs, targets = torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 0])
         >>> sharp = ReliabilityDisplay.from_predictions(probs, targets, name="as it is")

@@ -64,7 +64,7 @@ class HistoryDisplay:
         axes_: the axes of all panels by name (``"loss"``, ``"aece"``, ``"kl"``, ``"ece"``, ``"accuracy"``), once drawn.
         figure_: the figure that holds them, once drawn.
 
-    Example:
+    Examples:
         >>> rows = [{"epoch": 1, "total": 2.0, "val_nll": 1.5}, {"epoch": 2, "total": 1.0, "val_nll": 1.2}]
         >>> display = HistoryDisplay(epochs=rows)
         >>> display.panels, display.lowest_nll

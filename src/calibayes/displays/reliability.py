@@ -66,7 +66,7 @@ class ReliabilityDisplay:
         histogram_ax_: the axes of the strip below it, once drawn.
         figure_: the figure that holds them, once drawn.
 
-    Example:
+    Examples:
         >>> import torch
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]])
         >>> display = ReliabilityDisplay.from_predictions(probs, torch.tensor([0, 1, 1]), bins=5, name="coin")

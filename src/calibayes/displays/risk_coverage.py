@@ -53,7 +53,7 @@ class RiskCoverageDisplay:
         ax_: the axes, once drawn.
         figure_: the figure that holds them, once drawn.
 
-    Example:
+    Examples:
         >>> import torch
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.45, 0.55]])
         >>> display = RiskCoverageDisplay.from_predictions(probs, torch.tensor([0, 0, 1, 0]), target_accuracy=0.9)

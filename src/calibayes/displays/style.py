@@ -167,7 +167,7 @@ def stack_below(ax: Axes, heights: Sequence[float]) -> list[Axes]:
 def spread(places: Sequence[float], apart: float) -> list[float]:
     """Ascending places moved as little as possible, in least squares, to be at least so far apart.
 
-    Example:
+    Examples:
         >>> spread([0.0, 1.0, 9.0], apart=3.0)
         [-1.0, 2.0, 9.0]
     """

@@ -59,7 +59,7 @@ class SweepDisplay:
         ax_: the axes, once drawn.
         figure_: the figure that holds them, once drawn.
 
-    Example:
+    Examples:
         >>> values = {"fnn": [0.10, 0.11, 0.12], "ca-fnn": {0.0: [0.10, 0.12, 0.11], 10.0: [0.06, 0.04, 0.05]}}
         >>> display = SweepDisplay(values, metric="ece", interval=1.0)
         >>> display.curves["ca-fnn"][1]
@@ -100,7 +100,7 @@ class SweepDisplay:
             lam: the column that holds $\lambda$; missing for a scheme that has none.
             interval: the share of the values that the shaded areas hold.
 
-        Example:
+        Examples:
             >>> import pandas as pd
             >>> frame = pd.DataFrame({"scheme": ["bnn", "ca-bnn", "ca-bnn"], "lam": [None, 1, 10], "ece": [0.08, 0.05, 0.03]})
             >>> [point.median for point in SweepDisplay.from_frame(frame).curves["ca-bnn"]]

@@ -90,7 +90,7 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
         weights: how much each example counts, non-negative; only ratios matter, and a weight of zero leaves it out.
         check: look at the values; ``False`` saves two passes over data already known to be good.
 
-    Example:
+    Examples:
         >>> found = as_predictions(np.array([0.7, 0.3]), np.array([1, 0], dtype=np.uint8))
         >>> found.probs
         tensor([[0.3000, 0.7000],

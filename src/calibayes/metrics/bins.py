@@ -92,7 +92,7 @@ def reliability_bins(
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> bins = reliability_bins(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1, 1]), bins=5)
         >>> bins.count
         tensor([0, 0, 1, 1, 1])

@@ -43,7 +43,7 @@ def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> round(ece(torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1])), 6)
         0.475
     """
@@ -55,7 +55,7 @@ def mce(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
 
     A bin of one example has a gap of about its confidence or one minus it, so on little data this says little.
 
-    Example:
+    Examples:
         >>> round(mce(torch.tensor([[0.95, 0.05], [1.0, 0.0], [0.3, 0.7]]), torch.tensor([0, 0, 0])), 6)
         0.7
     """
@@ -69,7 +69,7 @@ def rms_calibration_error(
 
     $$\mathrm{RMSCE} = \Big(\sum_m \frac{n_m}{n} (\mathrm{acc}_m - \mathrm{conf}_m)^2\Big)^{1/2}$$
 
-    Example:
+    Examples:
         >>> round(rms_calibration_error(torch.tensor([[0.95, 0.05], [0.3, 0.7]]), torch.tensor([0, 0])), 4)
         0.4962
     """
@@ -86,7 +86,7 @@ def ece_squared_debiased(
     It can be negative: the true value is then not told from zero. A bin with a single example says nothing about its own
     spread, and is left out of the sum. With weights, $n_m$ is the effective number of examples.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.7, 0.3]]).expand(10, 2)
         >>> round(ece_squared_debiased(probs, torch.tensor([0] * 7 + [1] * 3)), 6)  # right by luck, below zero
         -0.023333
@@ -100,7 +100,7 @@ def ece_equal_mass(probs: Array, targets: Array, bins: int = 15, *, weights: Arr
     Also called adaptive ECE. Where confidences crowd near 1, bins of equal width put nearly all examples into one;
     these do not. Examples of the same confidence stay in one bin, that of the middle of their ranks.
 
-    Example:
+    Examples:
         >>> round(ece_equal_mass(torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1]), bins=2), 6)
         0.525
     """

@@ -106,7 +106,7 @@ def ece_classwise(probs: Array, targets: Array, bins: int = 15, *, weights: Arra
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> round(ece_classwise(torch.tensor([[0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1])), 6)
         0.3
     """
@@ -123,7 +123,7 @@ def brier_decomposition(
     $$\mathrm{Brier} = \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar p_{km})^2
        - \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar o_k)^2 + \sum_k \bar o_k (1 - \bar o_k) + \text{within bins}.$$
 
-    Example:
+    Examples:
         >>> parts = brier_decomposition(torch.tensor([[0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1]))
         >>> {name: round(value, 6) for name, value in parts._asdict().items() if name != "within_bins"}
         {'reliability': 0.2, 'resolution': 0.5, 'uncertainty': 0.5}

@@ -82,7 +82,7 @@ def differences(
         kernel_width: of MMCE, WMMCE and KCE.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> sure = torch.tensor([[0.99, 0.01]]).expand(300, 2)
         >>> found = differences(sure, torch.full((300, 2), 0.5), torch.tensor([0, 1, 1] * 100), replicates=200)
         >>> found["nll"].clear, found["nll"].value > 2

@@ -77,7 +77,7 @@ def evaluate(
         kernel_width: of MMCE, WMMCE and KCE.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6], [0.3, 0.7]])
         >>> scores = evaluate(probs, torch.tensor([0, 1, 1, 1]), class_names=["cat", "dog"])
         >>> scores.accuracy, round(scores.ece, 4), round(scores.intervals["accuracy"].low, 4)
@@ -127,7 +127,7 @@ def confidence_interval(
         kernel_width: of MMCE, WMMCE and KCE.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(500, 2)
         >>> low, high = confidence_interval("ece", probs, torch.tensor([0] * 400 + [1] * 100))  # says 0.9, is right 0.8
         >>> 0.05 < low < 0.1 < high < 0.15

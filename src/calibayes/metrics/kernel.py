@@ -33,7 +33,7 @@ def mmce(
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> round(mmce(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
         0.1757
     """
@@ -48,7 +48,7 @@ def wmmce(
 
     It is *not* zero for a calibrated classifier, unless half its decisions are right: see `calibayes.WMMCE`.
 
-    Example:
+    Examples:
         >>> round(wmmce(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
         0.6518
     """
@@ -65,7 +65,7 @@ def kce_squared(
     Its expectation is the square of what MMCE tends to, zero for a calibrated classifier; chance makes it negative more
     often than positive there (Widmann et al. 2019). NaN for a single example.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
         >>> round(kce_squared(probs, torch.tensor([0, 1])), 6)  # one pair: 0.1 · (-0.9)
         -0.09
@@ -103,7 +103,7 @@ def kce_p_value(
         seed: of the pairing.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
         >>> kce_p_value(probs, torch.tensor([0] * 500 + [1] * 500)) < 1e-6  # says 0.9, is right 0.5
         True

@@ -24,7 +24,7 @@ def accuracy(probs: Array, targets: Array, *, weights: Array | None = None, chec
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> accuracy(torch.tensor([[0.9, 0.1], [0.5, 0.5]]), torch.tensor([0, 1]))
         0.5
     """
@@ -35,7 +35,7 @@ def accuracy(probs: Array, targets: Array, *, weights: Array | None = None, chec
 def overconfidence(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
     """Mean confidence minus accuracy: positive when the classifier is surer than it is right; arguments as `accuracy`.
 
-    Example:
+    Examples:
         >>> round(overconfidence(torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1])), 6)
         0.35
     """
@@ -57,7 +57,7 @@ def top_k_accuracy(
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> top_k_accuracy(torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]), torch.tensor([1, 0]), k=2)
         0.5
     """
@@ -80,7 +80,7 @@ def nll(probs: Array, targets: Array, *, weights: Array | None = None, check: bo
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> round(nll(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 0])), 4)
         1.0397
         >>> nll(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
@@ -104,7 +104,7 @@ def brier(probs: Array, targets: Array, *, weights: Array | None = None, check: 
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> round(brier(torch.tensor([[0.8, 0.2]]), torch.tensor([0])), 6)
         0.08
     """

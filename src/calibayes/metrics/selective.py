@@ -47,7 +47,7 @@ def risk_coverage(probs: Array, targets: Array, *, weights: Array | None = None,
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> curve = risk_coverage(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1]))
         >>> [round(value, 3) for value in curve.risk.tolist()]
         [0.0, 0.5, 0.333]
@@ -64,7 +64,7 @@ def aurc(probs: Array, targets: Array, *, weights: Array | None = None, check: b
     The mean over $k = 1 … n$ of the error rate among the $k$ surest examples, and where confidences are tied the mean
     over all orders of the tied ones. With weights, the total weight stands for $n$ examples.
 
-    Example:
+    Examples:
         >>> round(aurc(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
         0.2778
     """
@@ -84,7 +84,7 @@ def coverage_at_accuracy(
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> coverage_at_accuracy(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]), torch.tensor([0, 0, 1, 0]))
         0.75
     """

@@ -31,7 +31,7 @@ def smooth_ece(probs: Array, targets: Array, *, weights: Array | None = None, ch
         weights: how much each example counts.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(100, 2)
         >>> round(smooth_ece(probs, torch.tensor([0] * 70 + [1] * 30)), 4)  # says 0.9, is right 0.7
         0.2

@@ -37,7 +37,7 @@ class Stream:
         k: of the top-k accuracy; 5 by default, fewer where there are at most 5 classes.
         kernel_width: of MMCE, WMMCE and KCE.
 
-    Example:
+    Examples:
         >>> stream = Stream()
         >>> for _ in range(3):
         ...     stream.update(torch.tensor([[0.9, 0.1], [0.3, 0.7]]), torch.tensor([0, 0]))

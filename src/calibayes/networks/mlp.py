@@ -21,7 +21,7 @@ class MLP(nn.Module):
         hidden: the width of each hidden layer; an empty sequence gives logistic regression.
         classes: the number of classes, at least 2.
 
-    Example:
+    Examples:
         >>> import torch
         >>> MLP(28 * 28, [64, 32], classes=10)(torch.zeros(5, 1, 28, 28)).shape
         torch.Size([5, 10])

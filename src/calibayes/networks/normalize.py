@@ -29,7 +29,7 @@ class Normalize(nn.Module):
         mean: a number for each channel, on the scale from 0 to 1.
         std: a positive number for each channel, on the same scale.
 
-    Example:
+    Examples:
         >>> net = nn.Sequential(Normalize(*IMAGENET), nn.Flatten(), nn.Linear(3 * 32 * 32, 10))
         >>> net(torch.full((2, 3, 32, 32), 255, dtype=torch.uint8)).shape
         torch.Size([2, 10])

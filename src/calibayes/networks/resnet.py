@@ -28,7 +28,7 @@ def resnet18(classes: int = 10, stem: Literal["imagenet", "cifar"] = "imagenet")
         classes: the number of classes, at least 2.
         stem: how it starts; see `ResNet`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> net = resnet18(stem="cifar").eval()
         >>> net(torch.zeros(2, 3, 32, 32)).shape
@@ -49,7 +49,7 @@ class ResNet(nn.Module):
             pixels, but only 8×8 of 32×32; ``"cifar"`` starts with a 3×3 convolution and keeps the resolution of small
             images, for about 16 times the computation. Published weights are for ``"imagenet"``.
 
-    Example:
+    Examples:
         >>> import torch
         >>> ResNet((1, 1, 1, 1), classes=5).eval()(torch.zeros(2, 3, 64, 48)).shape
         torch.Size([2, 5])

@@ -22,7 +22,7 @@ def resnet20(classes: int = 10) -> ResNetCIFAR:
     Args:
         classes: the number of classes, at least 2.
 
-    Example:
+    Examples:
         >>> import torch
         >>> net = resnet20().eval()
         >>> net(torch.zeros(2, 3, 32, 32)).shape
@@ -40,7 +40,7 @@ class ResNetCIFAR(nn.Module):
         blocks: residual blocks in each stage; 3 gives ResNet-20, 9 gives ResNet-56.
         classes: the number of classes, at least 2.
 
-    Example:
+    Examples:
         >>> import torch
         >>> ResNetCIFAR(blocks=1, classes=5).eval()(torch.zeros(2, 3, 32, 32)).shape
         torch.Size([2, 5])

@@ -19,7 +19,7 @@ class SmallCNN(nn.Module):
     Args:
         classes: the number of classes, at least 2.
 
-    Example:
+    Examples:
         >>> import torch
         >>> SmallCNN()(torch.zeros(4, 1, 28, 28)).shape
         torch.Size([4, 10])

@@ -39,7 +39,7 @@ class TextCNN(nn.Module):
     Attributes:
         shortest: the least number of words that a text may have; shorter ones have to be padded.
 
-    Example:
+    Examples:
         >>> TextCNN((5000, 100))(torch.zeros(2, 200, dtype=torch.long)).shape
         torch.Size([2, 20])
         >>> TextCNN((5000, 100), channels=64, pool=3).shortest

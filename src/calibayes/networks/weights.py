@@ -34,7 +34,7 @@ def load_weights(net: nn.Module, source: str | Path | Mapping[str, Tensor], head
     Raises:
         ModelFileError: the file cannot be read, or does not fit; then the message lists what differs.
 
-    Example:
+    Examples:
         >>> from calibayes.networks import resnet20
         >>> published, net = resnet20(classes=10).state_dict(), resnet20(classes=4)
         >>> load_weights(net, published, head="new")

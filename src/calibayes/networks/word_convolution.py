@@ -20,7 +20,7 @@ class WordConvolution(nn.Conv1d):
     ``torch.compile``, and inside ``torch.vmap`` over the texts, it is the usual convolution. The outcomes agree to
     rounding.
 
-    Example:
+    Examples:
         >>> embedding, tokens = torch.nn.Embedding(50, 8), torch.randint(50, (2, 30))
         >>> convolution = WordConvolution(8, 6, 5)
         >>> maps = convolution(tokens, embedding)

@@ -37,7 +37,7 @@ class MeanField(Posterior):
             trained as point values; frozen ones stay as they are. `audit` prints the outcome.
         prior_mean: $m$: zero by default, ``"initial"`` for the weights of ``net`` (fine-tuning), or a state dict.
 
-    Example:
+    Examples:
         >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
         >>> posterior = MeanField(net, prior_std=0.1, where="2.*")
         >>> posterior.num_bayesian
@@ -78,7 +78,7 @@ class MeanField(Posterior):
     def from_point(cls, point: Point, **settings: Any) -> MeanField:
         r"""Start at a trained network: $\mu$ is its weights; ``settings`` are those of `MeanField`.
 
-        Example:
+        Examples:
             >>> posterior = MeanField.from_point(Point(torch.nn.Linear(3, 2)), prior_mean="initial", init_std=1e-3)
             >>> posterior.num_bayesian
             8

@@ -21,7 +21,7 @@ class Point(Posterior):
     Args:
         net: any ``nn.Module`` that returns logits; it is copied.
 
-    Example:
+    Examples:
         >>> posterior = Point(torch.nn.Linear(3, 2))
         >>> posterior.num_bayesian, float(posterior.kl())
         (0, 0.0)

@@ -28,7 +28,7 @@ class TemperatureScaling(Scaling):
     $T > 1$ says that the classifier was too sure of itself, $T < 1$ that it was not sure enough. Decisions do not change.
     $T$ stays within $10^{-4} \dots 10^4$, and a `PosthocWarning` says when it would leave.
 
-    Example:
+    Examples:
         >>> held_out = torch.tensor([[0.99, 0.01], [0.98, 0.02], [0.01, 0.99], [0.97, 0.03]])
         >>> scaling = TemperatureScaling().fit(held_out, torch.tensor([0, 0, 1, 1]))
         >>> round(scaling.temperature, 2)
@@ -72,7 +72,7 @@ def temperature(
         logits: ``probs`` are logits.
         check: look at the values first; ``False`` when they are known to be good.
 
-    Example:
+    Examples:
         >>> logits = torch.randn(20_000, 5, generator=torch.Generator().manual_seed(0))
         >>> labels = torch.multinomial((logits / 2).softmax(-1), 1, generator=torch.Generator().manual_seed(1))[:, 0]
         >>> round(temperature(logits.softmax(-1), labels), 1)

@@ -23,7 +23,7 @@ class PlattScaling(Scaling):
     minimises the NLL with Platt's smoothed labels, $(n_1 + 1)/(n_1 + 2)$ for class 1 and $1/(n_0 + 2)$ for class 0, which
     keep it finite. Constant predictions become the (smoothed) share of class 1.
 
-    Example:
+    Examples:
         >>> scaling = PlattScaling().fit(torch.tensor([0.9, 0.8, 0.95, 0.7, 0.6]), torch.tensor([1, 0, 1, 0, 0]))
         >>> scaling.transform(torch.tensor([0.8, 0.95]))
         tensor([0.3522, 0.7936])
@@ -101,7 +101,7 @@ class IsotonicScaling(Scaling):
     beyond the probabilities seen. At its ends the curve is often exactly 0 or 1, where one wrong example makes the NLL
     infinite; probabilities that differed may become equal.
 
-    Example:
+    Examples:
         >>> scaling = IsotonicScaling().fit(torch.tensor([0.2, 0.4, 0.6, 0.8]), torch.tensor([0, 1, 0, 1]))
         >>> scaling.transform(torch.tensor([0.1, 0.5, 0.7, 0.9]))
         tensor([0.0000, 0.5000, 0.7500, 1.0000])

@@ -37,7 +37,7 @@ class VectorScaling(Scaling):
     Args:
         ridge: $\rho$, positive.
 
-    Example:
+    Examples:
         >>> held_out = torch.tensor([[0.8, 0.2], [0.7, 0.3], [0.6, 0.4], [0.9, 0.1], [0.8, 0.2]])
         >>> scaling = VectorScaling().fit(held_out, torch.tensor([0, 1, 1, 0, 1]))
         >>> scaling.transform(torch.tensor([[0.7, 0.3]])).argmax(-1)

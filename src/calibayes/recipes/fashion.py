@@ -42,7 +42,7 @@ class FashionTraining(Training):
     def of(cls, settings: Mapping[str, Any]) -> Self:
         r"""The settings as a mapping names them; $\lambda$ is 10 and $\beta$ is 0.1 where the scheme has them.
 
-        Example:
+        Examples:
             >>> FashionTraining.of({"scheme": "ca-fnn", "epochs": 2}).lam
             10.0
         """

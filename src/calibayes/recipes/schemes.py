@@ -58,7 +58,7 @@ def build(
         prior_mean: the centre of the prior, as in `MeanField`.
         calibration: the calibration measure; `WMMCE` as in the paper by default.
 
-    Example:
+    Examples:
         >>> for scheme in calibayes.SCHEMES:
         ...     posterior, objective = build(scheme, torch.nn.Linear(4, 3), lam=5.0, beta=0.1)
         ...     print(scheme, type(posterior).__name__, objective.lam, objective.beta)

@@ -25,7 +25,7 @@ _COLOURS, _DASHES = 6, 7
 class Scale:
     """Where a number lies on the page: ``low`` at ``start``, ``high`` at ``end``.
 
-    Example:
+    Examples:
         >>> Scale(0, 1, 40, 240)(0.25)
         90.0
     """
@@ -43,7 +43,7 @@ class Scale:
 def add(parent: Element, tag: str, text: str | None = None, **attributes: str | float) -> Element:
     """Put an element into another; ``class_`` and ``text_anchor`` become ``class`` and ``text-anchor``.
 
-    Example:
+    Examples:
         >>> as_text(add(Element("g"), "text", "<b>", x=1.23456, class_="tick"))
         '<text x="1.23" class="tick">&lt;b&gt;</text>'
     """

@@ -51,7 +51,7 @@ def reliability_chart(model: dict[str, Any], key: str, *, top_share: float, leve
 def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
     """What the tooltip of a bar says, line by line.
 
-    Example:
+    Examples:
         >>> entry = {"left": 0.8, "right": 0.9, "count": 40, "share": 0.4}
         >>> entry |= {"confidence": 0.86, "accuracy": 0.7, "band": [0.7, 0.95]}
         >>> [line.replace("\u00a0", " ") for line in bin_lines(entry, 0.95)]  # doctest: +NORMALIZE_WHITESPACE

@@ -34,7 +34,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def as_float(value: Number) -> float:
     """The number to calculate with: NaN for what is unknown.
 
-    Example:
+    Examples:
         >>> as_float(0.5), as_float("Infinity"), as_float(None)
         (0.5, inf, nan)
     """
@@ -44,7 +44,7 @@ def as_float(value: Number) -> float:
 def exact(value: Number) -> str:
     """The number as the JSON has it, for the ``data-value`` attribute.
 
-    Example:
+    Examples:
         >>> exact(0.1), exact(None), exact("Infinity")
         ('0.1', 'null', 'Infinity')
     """
@@ -59,7 +59,7 @@ def rounded(value: Number, decimals: int | None = None) -> str:
         decimals: how many to show. With fewer than five, a number too small for them is as good as zero, because its
             interval is wider; with five, or with none given (then three are shown), it keeps its size.
 
-    Example:
+    Examples:
         >>> rounded(0.08149), rounded(-0.25, 2), rounded(0.000012), rounded(-0.000012, 3), rounded(None), rounded("Infinity")
         ('0.081', '−0.25', '1.2·10⁻⁵', '0.000', '–', '∞')
     """
@@ -80,7 +80,7 @@ def rounded(value: Number, decimals: int | None = None) -> str:
 def signed(value: Number, decimals: int | None = None) -> str:
     """The number with its sign, as a difference is written; what only rounding left over is none.
 
-    Example:
+    Examples:
         >>> signed(0.021), signed(-0.021), signed(0.0), signed(-1e-18)
         ('+0.021', '−0.021', '0.000', '0.000')
     """
@@ -91,7 +91,7 @@ def signed(value: Number, decimals: int | None = None) -> str:
 def percent(value: Number, decimals: int = 1, *, sign: bool = True) -> str:
     """A share or a probability in per cent, with the sign or, where the column says so, without.
 
-    Example:
+    Examples:
         >>> percent(0.9812).split(), percent(0.9812, 2, sign=False), percent(None)
         (['98.1', '%'], '98.12', '–')
     """
@@ -104,7 +104,7 @@ def percent(value: Number, decimals: int = 1, *, sign: bool = True) -> str:
 def points(value: Number, decimals: int = 1) -> str:
     """A difference of two shares in percentage points.
 
-    Example:
+    Examples:
         >>> points(0.0312), points(-0.004)
         ('+3.1', '−0.4')
     """
@@ -116,7 +116,7 @@ def points(value: Number, decimals: int = 1) -> str:
 def count(value: int) -> str:
     """A number of things, with commas between the thousands.
 
-    Example:
+    Examples:
         >>> count(3121)
         '3,121'
     """
@@ -126,7 +126,7 @@ def count(value: int) -> str:
 def places(half_widths: Iterable[float]) -> int | None:
     """How many decimals to show: as many as the narrowest interval deserves, from three to five; none if none is known.
 
-    Example:
+    Examples:
         >>> places([0.009, 0.012]), places([0.0004]), places([float("nan")])
         (3, 4, None)
     """
@@ -140,7 +140,7 @@ def sentence(text: str) -> str:
     Signs that turn the direction of writing are left out, because one in a name would turn the rest around, and a number
     stays on one line with its per cent.
 
-    Example:
+    Examples:
         >>> sentence("the model \u202ered says 90 %") == "the model red says 90\u00a0%"
         True
     """
@@ -150,7 +150,7 @@ def sentence(text: str) -> str:
 def key_of(index: int) -> str:
     """The letter by which tables and charts call a model.
 
-    Example:
+    Examples:
         >>> key_of(0), key_of(25), key_of(26)
         ('A', 'Z', 'AA')
     """

@@ -141,7 +141,7 @@ def study(
         target_accuracy: of the coverage.
         origin: ``command`` and ``files``, for the report.
 
-    Example:
+    Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
         >>> found = study({"sure": probs}, torch.tensor([0] * 700 + [1] * 300), replicates=200)
         >>> print(found.models[0].verdict.text)

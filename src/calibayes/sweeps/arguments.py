@@ -99,7 +99,7 @@ def choices(words: Sequence[str], option: str = "--set", *, again: bool = False)
         option: what they were typed behind.
         again: whether a setting may be named again, with further values.
 
-    Example:
+    Examples:
         >>> choices(["lam=1,3.5", "scheme=ca-fnn", "augment=true", "widths=[64,32],[128]"])
         {'lam': [1, 3.5], 'scheme': ['ca-fnn'], 'augment': [True], 'widths': [[64, 32], [128]]}
     """
@@ -118,7 +118,7 @@ def choices(words: Sequence[str], option: str = "--set", *, again: bool = False)
 def for_schemes(settings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     r"""The same without $\lambda$ and $\beta$ where the scheme has none, and without the doubles that this makes.
 
-    Example:
+    Examples:
         >>> for_schemes(calibayes.grid(scheme=["fnn", "ca-fnn"], lam=[1, 3]))
         [{'scheme': 'fnn'}, {'scheme': 'ca-fnn', 'lam': 1}, {'scheme': 'ca-fnn', 'lam': 3}]
     """

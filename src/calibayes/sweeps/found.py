@@ -139,7 +139,7 @@ def done_trial(path: Path, record: Record, settings: dict[str, Any]) -> Trial:
 def single_values(result: dict[str, Any], way: str = "") -> dict[str, Any]:
     """The numbers and texts of a result, by the way to them.
 
-    Example:
+    Examples:
         >>> single_values({"test": {"nll": 0.4, "bins": [1, 2]}, "name": "a"})
         {'test.nll': 0.4, 'name': 'a'}
     """

@@ -23,7 +23,7 @@ def grid(**choices: Any) -> list[Settings]:
     A list, tuple, range or other iterable is a choice; anything else, texts and dicts among it, is the same in all
     settings. The last choice changes fastest. It is a plain list: add to it, or leave out what makes no sense.
 
-    Example:
+    Examples:
         >>> calibayes.grid(scheme=["fnn", "ca-fnn"], seed=range(2), epochs=3)
         [{'scheme': 'fnn', 'seed': 0, 'epochs': 3}, {'scheme': 'fnn', 'seed': 1, 'epochs': 3},
          {'scheme': 'ca-fnn', 'seed': 0, 'epochs': 3}, {'scheme': 'ca-fnn', 'seed': 1, 'epochs': 3}]
@@ -55,7 +55,7 @@ def checked(settings: Any) -> list[Settings]:
 def varying(settings: Iterable[Mapping[str, Any]]) -> list[str]:
     """The names of the settings that are not the same in all, in the order in which they come up.
 
-    Example:
+    Examples:
         >>> varying([{"lam": 1, "seed": 0}, {"lam": 3, "seed": 0}])
         ['lam']
     """

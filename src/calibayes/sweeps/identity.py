@@ -21,7 +21,7 @@ Function = Callable[[dict[str, Any]], Mapping[str, Any]]
 def key(identity: Mapping[str, Any]) -> str:
     """A name for a result: a checksum of everything that determines it, whatever the order it is told in.
 
-    Example:
+    Examples:
         >>> key({"seed": 0, "lam": 3.0}) == key({"lam": 3, "seed": 0}) != key({"seed": 1, "lam": 3.0})
         True
     """
@@ -38,7 +38,7 @@ def function_and_name(trial: Function | str) -> tuple[Function, str]:
 
     A function of the script that is being run is known by the script's name.
 
-    Example:
+    Examples:
         >>> function_and_name("calibayes.recipes.schemes:check_scheme")[1]
         'calibayes.recipes.schemes:check_scheme'
     """

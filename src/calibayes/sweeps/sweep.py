@@ -69,7 +69,7 @@ def sweep(
         mlflow: the name of an experiment of MLflow that each trial is logged to; see `docs/sweeps.md`.
         progress: whether to show on standard error how far it is; or where to show it.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> def parabola(settings):
         ...     return {"y": settings["x"] ** 2}

@@ -102,7 +102,7 @@ def fit(
     Returns:
         The `History` of the run.
 
-    Example:
+    Examples:
         >>> x, y = torch.randn(64, 4), torch.arange(64) % 3
         >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3))
         >>> history = calibayes.fit(posterior, (x, y), calibayes.Objective(lam=10.0, beta=0.1), epochs=2, batch_size=16)

@@ -47,7 +47,7 @@ def watcher(progress: bool | None = None, stream: TextIO | None = None) -> Watch
 def megabytes(count: int) -> str:
     """A number of bytes for people.
 
-    Example:
+    Examples:
         >>> megabytes(14_464_277), megabytes(1_092_520), megabytes(862_182_613)
         ('14.5 MB', '1.1 MB', '862 MB')
     """

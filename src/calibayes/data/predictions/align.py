@@ -26,7 +26,7 @@ def align(tables: Sequence[PredictionTable]) -> list[PredictionTable]:
     Args:
         tables: what `read_predictions` returned for each file.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> from pathlib import Path
         >>> from calibayes.data.predictions import read_predictions

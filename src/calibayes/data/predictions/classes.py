@@ -35,7 +35,7 @@ def match(values: Sequence[str], names: Sequence[str]) -> Ints:
     The same text comes first; then another spelling of the same number or truth value, or other spaces around it,
     unless two names differ in nothing else.
 
-    Example:
+    Examples:
         >>> match(["3.0", "cat", "dog"], ["cat", "3"])
         array([ 1,  0, -1])
     """

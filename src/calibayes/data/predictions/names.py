@@ -40,7 +40,7 @@ class Said:
 def said_by(column: str) -> Said | None:
     """What the name of a column says, or None if it follows no known rule.
 
-    Example:
+    Examples:
         >>> said_by("p_cat"), said_by("Logit_cat")
         (Said(name='cat', glob='p_*', logits=False), Said(name='cat', glob='Logit_*', logits=True))
     """
@@ -58,7 +58,7 @@ def namings(columns: Sequence[str], pattern: str | None) -> tuple[tuple[str, ...
         columns: the names of the columns.
         pattern: the glob by which the user named them, if any: what its star stands for is likeliest.
 
-    Example:
+    Examples:
         >>> namings(["p_cat", "p_dog"], None)
         (('cat', 'dog'), ('p_cat', 'p_dog'))
     """

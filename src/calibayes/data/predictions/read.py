@@ -55,7 +55,7 @@ def read_predictions(
         positive: the label whose probability a single column holds, if it is not the larger number or the one that says yes.
         delimiter: what separates the cells of a text file; found from the file if None.
 
-    Example:
+    Examples:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "model.csv"
         >>> _ = path.write_text("label,p_cat,p_dog\\ncat,0.9,0.1\\ndog,0.4,0.6\\n")

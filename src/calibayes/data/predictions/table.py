@@ -74,7 +74,7 @@ class PredictionTable:
     def describe(self) -> str:
         """What was taken for what, on one line, for a person to check.
 
-        Example:
+        Examples:
             >>> import tempfile
             >>> path = Path(tempfile.mkdtemp()) / "model.csv"
             >>> _ = path.write_text("label,p_cat,p_dog\\ncat,0.9,0.1\\ndog,0.4,0.6\\n")

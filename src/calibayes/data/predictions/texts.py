@@ -17,7 +17,7 @@ def as_text(value: object) -> str:
 def key(text: str) -> str:
     """What two spellings of the same label have in common: ``3``, ``3.0`` and `` 3``, ``True`` and ``true``.
 
-    Example:
+    Examples:
         >>> key("3.0"), key(" 03"), key("-0"), key("TRUE"), key("Cat ")
         ('3', '3', '0', 'true', 'Cat')
     """

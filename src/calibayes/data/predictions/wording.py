@@ -19,7 +19,7 @@ _COMMA = re.compile(r"[+-]?[\d.,'\s]*,[\d.,'\s]*(?:[eE][+-]?\d+)?", re.ASCII)
 def shown(value: object) -> str:
     r"""``value`` in quotes, cut when it is long, with control characters escaped.
 
-    Example:
+    Examples:
         >>> shown("two\nlines"), shown("x" * 99)[-5:]
         ("'two\\nlines'", "xxx…'")
     """
@@ -30,7 +30,7 @@ def shown(value: object) -> str:
 def listed(values: Iterable[object]) -> str:
     """``values`` in quotes with commas between them, the first dozen if there are many.
 
-    Example:
+    Examples:
         >>> listed(["cat", "dog"])
         "'cat', 'dog'"
     """
@@ -69,7 +69,7 @@ def infinite(cell: str) -> str:
 def complaint(cell: str) -> str:
     """What keeps the text of a cell from being a number, and how to write it.
 
-    Example:
+    Examples:
         >>> complaint("0,5")
         "'0,5' has a comma. Write numbers with a decimal point and without thousands separators, like 0.25."
     """

@@ -51,7 +51,7 @@ COLUMNS = (
 def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
     """Mean and spread of every column, over the seeds of one scheme.
 
-    Example:
+    Examples:
         >>> scores = calibayes.evaluate(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
         >>> summary([scores, scores])["accuracy"]
         Summary(mean=0.5, std=0.0)

@@ -22,7 +22,7 @@ __all__ = ["CONTENDERS", "Contender", "Entry", "entries"]
 class Contender:
     """A scheme, plain or temperature-scaled.
 
-    Example:
+    Examples:
         >>> str(Contender("ca-bnn", scaled=True)), Contender("ca-bnn", scaled=True).slug
         ('CA-BNN + T', 'ca-bnn-t')
     """

@@ -34,7 +34,7 @@ class Task:
         load: the parts with so many training, validation and test examples.
         network: a new network that returns logits, one column per class.
 
-    Example:
+    Examples:
         >>> from calibayes.data import fashion_mnist
         >>> def small(train: int, validation: int, test: int) -> calibayes.data.Splits:
         ...     return fashion_mnist(train, validation, seed=1)

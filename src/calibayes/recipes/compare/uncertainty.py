@@ -80,7 +80,7 @@ def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: f
         level: $1 - \alpha$.
         comparisons: $m$, how many such intervals are to hold together.
 
-    Example:
+    Examples:
         >>> found = mean_difference([0.020, 0.024, 0.019], 0.001**2)
         >>> print(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
         0.021 (0.014 to 0.028)
