@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from calibayes import MeanField
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks import ResNet, resnet18
+from calibayes.networks.residual import convolution
 
 
 def weights(net: nn.Module) -> int:
@@ -148,3 +149,20 @@ def test_norms_are_not_bayesian_by_default() -> None:
 def test_mistakes_are_quoted(make: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("size", [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (3, 3), (4, 4)])
+def test_convolutions_of_tiny_maps_are_convolutions(stride: int, size: tuple[int, int]) -> None:
+    layer = convolution(5, 7, stride).double()
+    x = torch.randn(6, 5, *size, dtype=torch.float64, requires_grad=True)
+    with_matrix = layer(x)
+    usual = F.conv2d(x, layer.weight, stride=stride, padding=1)
+    torch.testing.assert_close(with_matrix, usual, rtol=1e-12, atol=1e-12)
+    direction = torch.randn_like(usual)
+    for mine, theirs in zip(
+        torch.autograd.grad(with_matrix, (x, layer.weight), direction),
+        torch.autograd.grad(usual, (x, layer.weight), direction),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
