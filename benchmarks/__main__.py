@@ -10,7 +10,12 @@ import torch
 from benchmarks.report import Report
 
 # Each has a function `section(report)`. They are loaded one by one: what one needs may be missing where another is run.
-_SECTIONS = {"core": "benchmarks.core", "metrics": "benchmarks.metrics", "peers": "benchmarks.peers.section"}
+_SECTIONS = {
+    "core": "benchmarks.core",
+    "metrics": "benchmarks.metrics",
+    "peers": "benchmarks.peers.section",
+    "processes": "benchmarks.processes",
+}
 _DEFAULT = ["core", "metrics"]
 
 

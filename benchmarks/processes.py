@@ -16,12 +16,35 @@ import torch
 import torch.distributed as dist
 
 import calibayes as cb
+from benchmarks.report import Report
 from benchmarks.training_step import NETWORKS
 
-__all__ = ["SCHEMES", "measure"]
+__all__ = ["SCHEMES", "measure", "section"]
 
 SCHEMES = {"FNN": (0.0, 0.0), "CA-FNN": (10.0, 0.0), "BNN": (0.0, 0.1), "CA-BNN": (10.0, 0.1)}
-_BATCH, _STEPS = 128, 12
+_BATCH, _STEPS, _PROCESSES = 128, 12, (1, 2)
+
+
+def section(report: Report) -> None:
+    """Measure and tell."""
+    tell = report.tell
+    tell(
+        f"\n(e) fit in several processes of one thread each, batch {_BATCH} of all together; a step, and what a process sends in it"
+    )
+    for network in NETWORKS:
+        found = {count: measure(network, count) for count in _PROCESSES}
+        report.record[f"processes: {network}"] = found
+        tell(f"  {network}")
+        tell(
+            f"    {'':<8}{'1 process':>12}{'2 processes':>14}{'ratio':>8}{'messages':>10}{'bytes':>14}{'besides gradients':>19}"
+        )
+        for scheme in SCHEMES:
+            alone, pair = (found[count][scheme] for count in _PROCESSES)
+            times = (
+                f"{alone['seconds'] * 1e3:9.1f} ms{pair['seconds'] * 1e3:11.1f} ms{pair['seconds'] / alone['seconds']:7.2f}x"
+            )
+            besides = pair["bytes"] - pair["gradient bytes"]
+            tell(f"    {scheme:<8}{times}{pair['messages']:10.0f}{pair['bytes']:14,.0f}{besides:19,.0f}")
 
 
 def measure(network: str, processes: int) -> dict[str, dict[str, float]]:
