@@ -28,9 +28,7 @@ _BATCH, _STEPS, _PROCESSES = 128, 12, (1, 2)
 def section(report: Report) -> None:
     """Measure and tell."""
     tell = report.tell
-    tell(
-        f"\n(e) fit in several processes of one thread each, batch {_BATCH} of all together; a step, and what a process sends in it"
-    )
+    tell(f"\n(e) fit in processes of one thread each, global batch {_BATCH}: time of a step, and what a process sends in it")
     for network in NETWORKS:
         found = {count: measure(network, count) for count in _PROCESSES}
         report.record[f"processes: {network}"] = found
