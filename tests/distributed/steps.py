@@ -81,6 +81,19 @@ class OwnForward(nn.BatchNorm1d):
         return 10 + super().forward(x)
 
 
+class Skipping(nn.Module):
+    """A network that runs other batch norms in some processes than in others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([nn.BatchNorm1d(6), nn.BatchNorm1d(6)])
+        self.head = nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.norms[int(os.environ["RANK"]) % 2](x))
+        return logits
+
+
 class Drifting(torch.optim.SGD):
     """An optimiser whose steps are its process's own."""
 
@@ -112,6 +125,7 @@ def refused() -> dict[str, str]:
         },
         "own forward": {"net": normed},
         "one example": {"net": lone, "train": (x[:1], y[:1])},
+        "skipping": {"net": Skipping().double()},
         "drift": {"optimizer": lambda parameters: Drifting(parameters, lr=0.1)},
     }
     found = {}

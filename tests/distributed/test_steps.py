@@ -54,6 +54,7 @@ REFUSED = {
     "own order": "DataError: The DataLoader of `train` gives processes [1, 2] other examples than process 0",
     "own forward": "UnsupportedNetworkError: '1' (OwnForward) is a batch norm with a `forward` of its own",
     "one example": "DataError: ",
+    "skipping": "UnsupportedNetworkError: The network runs other batch norms in some processes than in others",
     "drift": "DriftError: Processes [1, 2] have other weights than process 0 after epoch 1",
 }
 

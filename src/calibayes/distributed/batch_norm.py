@@ -56,8 +56,8 @@ def synchronised(parts: Iterable[_BatchNorm], processes: Processes, counted: boo
         counted: whether the examples of this process are its own.
     """
     found = list(parts)
-    for part in found:
-        part.forward = partial(_forward, part, processes, counted)  # type: ignore[method-assign]
+    for number, part in enumerate(found, start=1):
+        part.forward = partial(_forward, part, number, processes, counted)  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -65,18 +65,25 @@ def synchronised(parts: Iterable[_BatchNorm], processes: Processes, counted: boo
             del part.forward
 
 
-def _forward(part: _BatchNorm, processes: Processes, counted: bool, x: Tensor) -> Tensor:
+def _forward(part: _BatchNorm, number: int, processes: Processes, counted: bool, x: Tensor) -> Tensor:
     part._check_input_dim(x)
     axes = [axis for axis in range(x.dim()) if axis != 1]
     shape = [1, -1, *[1] * (x.dim() - 2)]
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
     weight = 1.0 if counted else 0.0
     examples = wide.new_full((1,), wide.numel() // wide.shape[1] * weight)
-    sums = _summed(torch.cat([wide.sum(axes) * weight, examples]), processes)
-    count = sums[-1].detach()
+    which = wide.new_tensor([number, number**2])
+    sums = _summed(torch.cat([wide.sum(axes) * weight, examples, which]), processes)
+    count = sums[-3].detach()
+    if not torch.equal(sums[-2:].detach(), which * processes.size):
+        raise UnsupportedNetworkError(
+            "The network runs other batch norms in some processes than in others, as one that skips blocks at random does: "
+            "they would mix the statistics of different layers. Let it skip the same ones everywhere (a seed of its own), "
+            "freeze the batch norms with `eval()`, or train with `group=None`."
+        )
     if part.training and float(count) <= 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(x.shape)}")
-    mean = sums[:-1] / count
+    mean = sums[:-3] / count
     centred = wide - mean.view(shape)
     variance = _summed((centred * centred).sum(axes) * weight, processes) / count
     _advance(part, mean.detach(), variance.detach(), count)
