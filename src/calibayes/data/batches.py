@@ -17,7 +17,7 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
 
-__all__ = ["Batch", "DatasetSource", "HasSource", "LoaderSource", "Source", "TensorSource", "as_source"]
+__all__ = ["Batch", "DatasetSource", "HasSource", "LoaderSource", "Source", "TensorSource", "as_batch", "as_source"]
 
 
 class Batch(NamedTuple):
@@ -170,7 +170,7 @@ class DatasetSource:
         for k in range(own.start, own.stop):
             seed_globally(seed, *place, k, everything=True)
             examples.append(self.dataset[int(index[k])])
-        return _as_batch(self.collate(examples), self.name)._replace(total=len(index))
+        return as_batch(self.collate(examples), self.name)._replace(total=len(index))
 
 
 class LoaderSource:
@@ -197,7 +197,7 @@ class LoaderSource:
         self._check_whole(processes)
         if processes.size > 1:
             self._reseed(0, "ordered")  # a loader that shuffles must do so alike in all processes
-        return self._shared((_as_batch(batch, self.name) for batch in self.loader), processes)
+        return self._shared((as_batch(batch, self.name) for batch in self.loader), processes)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
         examples = DatasetSource(self.loader.dataset, count, self.loader.collate_fn, self.name)
@@ -237,10 +237,10 @@ class LoaderSource:
         batches = iter(self.loader)
         for step in range(len(self.loader)):
             seed_globally(seed, "data", epoch, step, everything=True)
-            yield _as_batch(next(batches), self.name)
+            yield as_batch(next(batches), self.name)
 
 
-def _as_batch(batch: Any, name: str) -> Batch:
+def as_batch(batch: Any, name: str) -> Batch:
     """(inputs, targets) of what a loader yields: the last of a sequence, or the ``labels`` of a dict, are the targets."""
     if isinstance(batch, Mapping) and "labels" in batch:
         inputs: Any = {key: as_tensors(value) for key, value in batch.items() if key != "labels"}
