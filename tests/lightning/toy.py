@@ -35,16 +35,16 @@ def loader(count: int = N, batch_size: int = 20, seed: int = 0, **settings: Any)
     return DataLoader(TensorDataset(*data(count, seed)), batch_size=batch_size, **settings)
 
 
-def perceptron() -> nn.Module:
+def perceptron(dropout: float = 0.1) -> nn.Module:
     torch.manual_seed(1)
-    return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(0.1), nn.Linear(16, CLASSES)).double()
+    return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Dropout(dropout), nn.Linear(16, CLASSES)).double()
 
 
-def with_batch_norm() -> nn.Module:
+def with_batch_norm(dropout: float = 0.1) -> nn.Module:
     """Without a bias before the norm, whose gradient is rounding alone, which Adam would make whole steps of."""
     torch.manual_seed(1)
     return nn.Sequential(
-        nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8, eps=0.1), nn.ReLU(), nn.Dropout(0.1), nn.Linear(8, CLASSES)
+        nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8, eps=0.1), nn.ReLU(), nn.Dropout(dropout), nn.Linear(8, CLASSES)
     ).double()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from lightning.pytorch.utilities import CombinedLoader
-from torch.utils.data import IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
 from calibayes.errors import DataError
@@ -55,8 +55,14 @@ def own_examples(loader: Any) -> int | None:
 
 
 def shuffle_by_epoch(loaders: Any, seed: int, epoch: int) -> None:
-    """Let the order in which dataloaders shuffle depend on seed and epoch alone, so that a resumed run has the same."""
+    """Let the order in which dataloaders shuffle depend on seed and epoch alone, so that a resumed run has the same.
+
+    Each gets a generator for the seeds of its workers, too: drawn from the global one, they would leave that in another state
+    in a resumed run, which makes its first iterator at another time.
+    """
     for loader in flat(loaders):
+        if isinstance(loader, DataLoader):
+            loader.generator = generator_for(torch.device("cpu"), seed, "workers", epoch)
         for sampler in _samplers(loader):
             if isinstance(sampler, _RANDOM):
                 sampler.generator = generator_for(torch.device("cpu"), seed, "shuffle", epoch)
