@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
+
+pytest.importorskip("lightning")
 from lightning.pytorch import LightningModule
 from tests.lightning.toy import adam, perceptron
 from torch import Tensor

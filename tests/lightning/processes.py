@@ -23,7 +23,7 @@ BATCH = 20
 class Noisy(torch.optim.SGD):
     """An optimiser that draws noise."""
 
-    def step(self, closure: Any = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Any = None) -> Any:
         loss = super().step(closure)
         with torch.no_grad():
             for group in self.param_groups:
@@ -41,12 +41,13 @@ def batches(rank: int, size: int, count: int = N) -> DataLoader[Any]:
 
 def dealt() -> DataLoader[Any]:
     """The batches that two processes have together when Lightning deals the examples out, one of them twice."""
-    order = [list(DistributedSampler(data()[1], num_replicas=2, rank=rank, shuffle=True, seed=0)) for rank in (0, 1)]  # type: ignore[arg-type]
+    whole: TensorDataset = TensorDataset(*data())
+    order: list[list[int]] = [
+        list(DistributedSampler(whole, num_replicas=2, rank=rank, shuffle=True, seed=0)) for rank in (0, 1)
+    ]
     half = BATCH // 2
-    return DataLoader(
-        TensorDataset(*data()),
-        batch_sampler=[order[0][k : k + half] + order[1][k : k + half] for k in range(0, len(order[0]), half)],
-    )
+    joined = [order[0][k : k + half] + order[1][k : k + half] for k in range(0, len(order[0]), half)]
+    return DataLoader(whole, batch_sampler=joined)
 
 
 def cases() -> dict[str, Callable[[int, int], dict[str, Any]]]:

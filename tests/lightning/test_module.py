@@ -253,3 +253,20 @@ def test_the_kl_is_divided_by_the_number_of_examples() -> None:
         assert float(terms["train_loss"]) == pytest.approx(expected, rel=1e-5)
     assert torch.equal(found["auto"], found["told"])
     assert not torch.equal(found["auto"], found["other"])
+
+
+def test_the_term_alone_in_somebodys_own_module() -> None:
+    """One step is that of the loss written out."""
+    from tests.lightning.own import OwnModule
+
+    here = OwnModule(lam=30.0)
+    net = perceptron(dropout=0.0)
+    optimizer = adam(net.parameters())
+    trainer(1).fit(here, loader(20))
+    x, y = data(20)
+    logits = net(x)
+    aece = cb.calibration.wmmce(logits.softmax(-1), y, tau_r=0.1, tau_c=0.1)
+    (nn.functional.cross_entropy(logits, y, label_smoothing=0.1) + 30.0 / 20 * aece).backward()
+    optimizer.step()
+    for found, expected in zip(here.net.parameters(), net.parameters(), strict=True):
+        assert torch.allclose(found, expected, atol=1e-12)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+
+pytest.importorskip("lightning")
 from lightning.pytorch import Trainer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
