@@ -9,7 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
+
+pytest.importorskip("lightning")
 from tests.lightning.own import OwnModule
 from tests.lightning.toy import SCHEMES, N, adam, data, loader, module, perceptron, state, trainer, with_batch_norm
 from torch import Tensor, nn
