@@ -225,3 +225,17 @@ def test_a_measure_of_ones_own() -> None:
 
 def test_the_four_schemes() -> None:
     assert SCHEMES == ("fnn", "bnn", "ca-fnn", "ca-bnn")
+
+
+@pytest.mark.parametrize("lam_scale", ["paper", "mean"])
+def test_the_term_alone_is_what_the_objective_adds(lam_scale: Any) -> None:
+    logits, targets = torch.randn(2, 30, 4, requires_grad=True), torch.arange(30) % 4
+    objective = Objective(lam=Linear(end=20.0, steps=10), beta=0.0, lam_scale=lam_scale)
+    terms = objective(logits, targets, torch.zeros(()), dataset_size=1, step=5)
+    term = objective.term(logits, targets, step=5)
+    assert term.item() == pytest.approx(float(terms.total - terms.cross_entropy), rel=1e-5)
+    (found,) = torch.autograd.grad(term, logits, retain_graph=True)
+    (expected,) = torch.autograd.grad(terms.total - terms.cross_entropy, logits)
+    assert torch.allclose(found, expected, atol=1e-7)
+    assert float(found.abs().max()) > 0
+    assert Objective(lam=0.0).term(logits, targets).item() == 0

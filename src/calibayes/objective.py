@@ -112,10 +112,27 @@ class Objective:
         weight = self.calibration_weight(step, targets.shape[-1])
         aece = cross.new_zeros(())
         if weight > 0:
-            r, c = self.scores(*((logits, targets) if held_out is None else held_out))
-            aece = self.aece(r, c)
+            aece = self._measured(processes, *((logits, targets) if held_out is None else held_out))
             total = total + weight * aece
         return Terms(total, cross, aece, kl)
+
+    def term(self, logits: Tensor, targets: Tensor, *, step: int = 0, group: Group = None) -> Tensor:
+        r"""The calibration term alone, $\frac{\lambda}{|B|} \mathrm{AECE}$, to be added to a mean loss of your own.
+
+        Arguments as in calling the objective. With a ``group`` the term is that of the batch of all its processes; average
+        the gradients over them.
+
+        Examples:
+            >>> logits, targets = torch.randn(8, 3, requires_grad=True), torch.arange(8) % 3
+            >>> loss = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=0.1)
+            >>> loss = loss + Objective(lam=10.0).term(logits, targets)
+            >>> loss.backward()
+        """
+        processes = Processes.of(group)
+        own = targets.shape[-1]
+        sizes = [own] if processes.size == 1 else processes.counts(own, logits.device)
+        weight = self.calibration_weight(step, sum(sizes))
+        return weight * self._measured(processes, logits, targets, sizes) if weight > 0 else logits.new_zeros(())
 
     def _shared(
         self,
@@ -137,12 +154,20 @@ class Objective:
         weight = self.calibration_weight(step, sum(sizes))
         aece = cross.new_zeros(())
         if weight > 0:
-            r, c = self.scores(*((logits, targets) if held_out is None else held_out))
-            counts = sizes if held_out is None else processes.counts(r.shape[-1], logits.device)
-            value, grad_r, grad_c = self.derivative(r, c, counts, processes)
-            aece = with_gradient(value, ((r * grad_r).sum() + (c * grad_c).sum()) * processes.size)
+            if held_out is None:
+                aece = self._measured(processes, logits, targets, sizes)
+            else:
+                aece = self._measured(processes, *held_out, processes.counts(held_out[1].shape[-1], logits.device))
             total = total + weight * aece
         return Terms(total, cross, aece, kl)
+
+    def _measured(self, processes: Processes, logits: Tensor, targets: Tensor, sizes: Sequence[int] = ()) -> Tensor:
+        """AECE of the examples of all processes, of which each has ``sizes``; gradients are multiplied by their number."""
+        r, c = self.scores(logits, targets)
+        if processes.size == 1:
+            return self.aece(r, c)
+        value, grad_r, grad_c = self.derivative(r, c, sizes, processes)
+        return with_gradient(value, ((r * grad_r).sum() + (c * grad_c).sum()) * processes.size)
 
     def derivative(
         self, r: Tensor, c: Tensor, sizes: Sequence[int], processes: Processes, weights: Tensor | None = None

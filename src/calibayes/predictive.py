@@ -21,7 +21,7 @@ from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import logits_of
 from calibayes.randomness import generator_for
 
-__all__ = ["Predictive", "predict", "predict_source"]
+__all__ = ["Predictive", "inputs_of", "predict", "predict_source"]
 
 Samples = int | Literal["mean"]
 
@@ -218,7 +218,7 @@ def _blocks(x: Any, batch_size: int, processes: Processes, totals: list[int]) ->
         if _is_shuffled(x):
             raise DataError("Predictions of a shuffled DataLoader cannot be matched to its examples. Use `shuffle=False`.")
         for batch in x:
-            inputs = _inputs_of(batch)
+            inputs = inputs_of(batch)
             if processes.size > 1:
                 totals.append(batch_length(inputs, "x"))
                 inputs = rows(inputs, processes.rows(totals[-1]))
@@ -246,7 +246,7 @@ def _is_shuffled(loader: DataLoader[Any]) -> bool:
     return any(isinstance(sampler, random) or getattr(sampler, "shuffle", False) for sampler in samplers)
 
 
-def _inputs_of(batch: Any) -> Any:
+def inputs_of(batch: Any) -> Any:
     """The inputs of what a loader yields: all but the last of a sequence, all but ``labels`` of a dict."""
     if isinstance(batch, Mapping):
         return {key: value for key, value in batch.items() if key != "labels"}

@@ -59,3 +59,18 @@ def test_weights_given_to_a_posterior_are_copies(kind: Any) -> None:
         made = posterior.network()
         made.weight.fill_(1.0)
         assert not bool(posterior.mean()["weight"].any())
+
+
+@kinds
+def test_a_mode_that_is_set_rather_than_called_for_is_heard(kind: Any) -> None:
+    """As Lightning does after validation: it gives every module the `training` back that it had."""
+    posterior, x = kind(nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))), torch.randn(20, 4)
+    before = {name: part.training for name, part in posterior.named_modules()}
+    posterior.eval()
+    quiet = posterior(x)
+    assert not bool((quiet == 0).any())
+    for name, part in posterior.named_modules():
+        part.training = before[name]
+    assert bool((posterior(x) == 0).any())
+    posterior.training = False
+    assert torch.equal(posterior(x), quiet)

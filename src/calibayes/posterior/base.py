@@ -241,6 +241,8 @@ class Posterior(nn.Module):
                 part.training = mode
 
     def _run(self, vectors: Sequence[Tensor], calls: Iterable[Call], buffers: dict[str, Tensor] | None) -> list[Any]:
+        if self._skeleton.module.training != self.training:
+            self.train(self.training)  # someone has set the attribute, as Lightning does, rather than called `train`
         held = self.buffer_values() if buffers is None else buffers
         tied = {name: held[first] for name, first in self._buffer_names.items()}
         values = {**self._views(vectors), **self._frozen_values(), **tied}

@@ -25,7 +25,7 @@ from calibayes.training.run import OnEpoch, Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping
 
-__all__ = ["fit"]
+__all__ = ["OptimizerFactory", "SchedulerFactory", "fit", "made_optimizer"]
 
 OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
 SchedulerFactory = Callable[[Any], LRScheduler]
@@ -130,7 +130,7 @@ def fit(
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
-    made = _optimizer(optimizer, posterior)
+    made = made_optimizer(optimizer, posterior)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,
@@ -187,7 +187,8 @@ def fit(
         return run.go()
 
 
-def _optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
+def made_optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
+    """What a factory makes of the posterior's parameter groups, or `OptimizerError` if it cannot train the posterior."""
     try:
         made = factory(posterior.parameter_groups())
     except (TypeError, ValueError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,7 +26,7 @@ from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.data_terms import DataTerms, Part, Place
 
-__all__ = ["Place", "StepSettings", "StepTerms", "Stepper"]
+__all__ = ["Place", "StepSettings", "StepTerms", "Stepper", "check_finite"]
 
 _MOST_AT_ONCE = 16
 
@@ -50,6 +51,19 @@ class StepSettings:
     clip_norm: float | None = None
     precision: torch.dtype | None = None
     seed: int = 0
+
+
+def check_finite(terms: Mapping[str, float], place: Place, clipping: str) -> None:
+    """Raise `NonFiniteLossError` for the first term that is infinite or NaN; ``clipping`` is how gradients are clipped here."""
+    for name, value in terms.items():
+        if not math.isfinite(value):
+            raise NonFiniteLossError(
+                f"The {name} term became {value} in epoch {place.epoch + 1}, step {place.step + 1}. This step was not "
+                f"taken. Try a smaller learning rate, {clipping}, or look for NaN in the inputs.",
+                term=name,
+                epoch=place.epoch + 1,
+                step=place.step + 1,
+            )
 
 
 class Stepper:
@@ -148,15 +162,7 @@ class Stepper:
         numbers = torch.stack([value.to(cross[0].dtype) for value in (*cross, *calibration, *kl)]).tolist()  # one transfer
         bounds = (0, len(cross), len(cross) + len(calibration), len(numbers))
         values = [sum(numbers[a:b], 0.0) for a, b in pairwise(bounds)]
-        for name, value in zip(("cross_entropy", "calibration", "kl"), values, strict=True):
-            if not math.isfinite(value):
-                raise NonFiniteLossError(
-                    f"The {name} term became {value} in epoch {place.epoch + 1}, step {place.step + 1}. This step was not "
-                    "taken. Try a smaller learning rate, `clip_norm`, or look for NaN in the inputs.",
-                    term=name,
-                    epoch=place.epoch + 1,
-                    step=place.step + 1,
-                )
+        check_finite(dict(zip(("cross_entropy", "calibration", "kl"), values, strict=True)), place, "`clip_norm`")
         total = values[0] + weight * values[1] + kl_weight * values[2]
         return StepTerms(total, values[0], values[1], values[2], examples)
 

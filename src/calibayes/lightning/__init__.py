@@ -1,0 +1,7 @@
+"""Training, validation and ensemble prediction in PyTorch Lightning's Trainer."""
+
+from calibayes.extras import package
+
+package("lightning", "calibayes.lightning")
+
+from calibayes.lightning.module import CalibayesModule as CalibayesModule  # noqa: E402

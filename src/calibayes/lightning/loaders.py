@@ -1,0 +1,73 @@
+"""What a Trainer's dataloaders tell: how many examples there are, whose they are, and in which order they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+from typing import Any
+
+import torch
+from lightning.pytorch.utilities import CombinedLoader
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
+from torch.utils.data.distributed import DistributedSampler
+
+from calibayes.errors import DataError
+from calibayes.randomness import generator_for
+
+__all__ = ["flat", "number_of_examples", "own_examples", "shuffle_by_epoch"]
+
+_RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+
+
+def flat(loaders: Any) -> list[Any]:
+    """The dataloaders of a Trainer, which may be one, or a list or dict of them, as a list."""
+    found: list[Any] = CombinedLoader(loaders, "sequential").flattened
+    return found
+
+
+def number_of_examples(loaders: Any) -> int:
+    """How many examples the data set behind the train dataloader has, in all processes together."""
+    found = flat(loaders)
+    dataset = getattr(found[0], "dataset", None)
+    if len(found) > 1 or isinstance(dataset, IterableDataset) or not isinstance(dataset, Sized):
+        what = f"there are {len(found)} train dataloaders" if len(found) > 1 else _described(found[0], dataset)
+        raise DataError(
+            f"The weight of the KL term needs the number of training examples, but {what}. "
+            "Say how many there are: `CalibayesModule(..., dataset_size=50_000)`."
+        )
+    return len(dataset)
+
+
+def _described(loader: Any, dataset: Any) -> str:
+    if dataset is None:
+        return f"the train dataloader, a {type(loader).__name__}, has no `dataset`"
+    return f"the data set of the train dataloader, a {type(dataset).__name__}, has no length"
+
+
+def own_examples(loader: Any) -> int | None:
+    """How many examples of a dataloader are this process's own; ``None`` if all that it yields are.
+
+    A DistributedSampler gives every process equally many, and some at the end for the second time if need be.
+    """
+    for sampler in _samplers(loader):
+        if isinstance(sampler, DistributedSampler):
+            return len(range(sampler.rank, len(sampler.dataset), sampler.num_replicas))  # type: ignore[arg-type]
+    return None
+
+
+def shuffle_by_epoch(loaders: Any, seed: int, epoch: int) -> None:
+    """Let the order in which dataloaders shuffle depend on seed and epoch alone, so that a resumed run has the same.
+
+    Each gets a generator for the seeds of its workers, too: drawn from the global one, they would leave that in another state
+    in a resumed run, which makes its first iterator at another time.
+    """
+    for loader in flat(loaders):
+        if isinstance(loader, DataLoader):
+            loader.generator = generator_for(torch.device("cpu"), seed, "workers", epoch)
+        for sampler in _samplers(loader):
+            if isinstance(sampler, _RANDOM):
+                sampler.generator = generator_for(torch.device("cpu"), seed, "shuffle", epoch)
+
+
+def _samplers(loader: Any) -> Iterator[Any]:
+    yield getattr(loader, "sampler", None)
+    yield getattr(getattr(loader, "batch_sampler", None), "sampler", None)

@@ -1,0 +1,64 @@
+"""The network at samples of the weights, in a step of several processes."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from calibayes.data.sources import Batch
+from calibayes.distributed import Processes
+from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
+from calibayes.posterior import StepStatistics
+from calibayes.posterior.base import Posterior, Scales
+from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
+from calibayes.randomness import generator_for, seed_globally
+from calibayes.training.data_terms import Place
+
+__all__ = ["SampledNetwork"]
+
+
+class SampledNetwork:
+    r"""Runs a posterior's network on batches of which each process has a part.
+
+    Args:
+        posterior: in training mode.
+        samples: $R$.
+        seed: of noise and dropout.
+        processes: which run it together.
+    """
+
+    def __init__(self, posterior: Posterior, samples: int, seed: int, processes: Processes) -> None:
+        self._posterior, self._samples, self._seed, self._processes = posterior, samples, seed, processes
+        shared = processes.size > 1
+        self._norms = list(batch_norms(posterior.structure()).values()) if shared else []
+        self._alike = statistics_names(posterior.structure()) if shared else set()
+        self._checked = False
+
+    def logits(self, batch: Batch, place: Place, scales: Scales) -> Tensor:
+        """Logits ``[R, n, K]``, differentiable in the posterior's parameters; running statistics advance once."""
+        statistics = StepStatistics(self._posterior)
+        found = torch.stack([self._one(batch, place, r, scales, statistics) for r in range(self._samples)])
+        self._keep(statistics, batch.total)
+        return found
+
+    def _one(self, batch: Batch, place: Place, r: int, scales: Scales, statistics: StepStatistics) -> Tensor:
+        """Those of θ_r, which is the same in all processes, while dropout is each one's own."""
+        others = (self._processes.rank,) if self._processes.rank else ()
+        noise = generator_for(self._posterior.device, self._seed, "noise", place.epoch, place.batch, r)
+        vectors, buffers = self._posterior.draw(noise, scales), statistics.fresh()
+        seed_globally(self._seed, "network", "batch", place.epoch, place.batch, r, 0, *others)
+        with synchronised(self._norms, self._processes, counted=True):
+            logits = logits_of(self._posterior.call(vectors, batch.inputs, buffers), batch.total)
+        statistics.add(buffers, 1)
+        check_labels(batch.targets, logits.shape[-1])
+        if not self._checked:
+            check_not_probabilities(logits)
+            self._checked = True
+        return logits
+
+    def _keep(self, statistics: StepStatistics, examples: int) -> None:
+        if self._processes.size == 1:
+            statistics.keep()
+        elif self._posterior.buffer_values():
+            total = sum(self._processes.counts(examples, self._posterior.device))
+            statistics.keep(self._processes, examples / total, self._alike)
