@@ -110,9 +110,7 @@ def newsgroups(
     )
 
 
-def newsgroups_articles(
-    part: Literal["train", "test"], *, headers: bool = False, folder: str | Path | None = None
-) -> Articles:
+def newsgroups_articles(part: Literal["train", "test"], *, headers: bool = False, folder: str | Path | None = None) -> Articles:
     """The articles of one official part of 20 Newsgroups as strings, group by group.
 
     Args:
