@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -44,7 +46,7 @@ def test_every_way_is_trained_with_every_seed() -> None:
 def test_the_table_has_the_scores_and_their_differences() -> None:
     generator = torch.Generator().manual_seed(0)
     targets = torch.randint(4, (200,), generator=generator)
-    results = {
+    results: dict[str, list[dict[str, Any]]] = {
         way: [
             {
                 "probs": (sure * torch.nn.functional.one_hot(targets, 4) + torch.randn(200, 4, generator=generator)).softmax(

@@ -20,7 +20,7 @@ from calibayes.posterior.base import Posterior
 from calibayes.posterior.groups import GaussianGroup
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.selection import Where
-from calibayes.predictive import Predictive, predict
+from calibayes.predictive import Predictive, Samples, predict
 from calibayes.randomness import preserved_global_state
 from calibayes.training.data_terms import Part, Place
 from calibayes.training.optimizers import check_optimizer
@@ -118,9 +118,7 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         found: Posterior = self.model
         return found
 
-    def predictive(
-        self, dataset: Any, *, samples: int | Literal["mean"] | None = None, keep_samples: bool = False
-    ) -> Predictive:
+    def predictive(self, dataset: Any, *, samples: Samples | None = None, keep_samples: bool = False) -> Predictive:
         """The ensemble's prediction with its uncertainties; several processes share the work, and each gets the whole.
 
         Args:
@@ -179,13 +177,13 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         loss = None if targets is None else torch.tensor(metrics.nll(probs, targets), device=probs.device)
         return loss, None if prediction_loss_only else probs, targets
 
-    def log(self, logs: dict[str, float], *others: Any) -> None:
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """What is logged, with the terms of the loss since the last time."""
         if "loss" in logs and self._noted:
             for name in ("cross_entropy", "calibration", "kl"):
                 logs[name] = sum(getattr(terms, name) for terms in self._noted) / len(self._noted)
             self._noted = []
-        super().log(logs, *others)
+        super().log(logs, start_time)
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
         """All of the posterior's parameters but the logarithms of standard deviations."""
@@ -241,9 +239,7 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         label = self.label_names[0]
         return {name: value for name, value in inputs.items() if name != label}, inputs.get(label)
 
-    def _predict(
-        self, x: Any, samples: int | Literal["mean"], keep_samples: bool = False, *, shared: bool = False
-    ) -> Predictive:
+    def _predict(self, x: Any, samples: Samples, keep_samples: bool = False, *, shared: bool = False) -> Predictive:
         with self.accelerator.autocast():
             return predict(
                 self.posterior,
