@@ -15,8 +15,10 @@ _SECTIONS = {
     "metrics": "benchmarks.metrics",
     "peers": "benchmarks.peers.section",
     "processes": "benchmarks.processes",
+    "fine_tuning": "benchmarks.fine_tuning",
 }
 _DEFAULT = ["core", "metrics"]
+_QUICK = ("peers", "fine_tuning")
 
 
 def main() -> None:
@@ -25,14 +27,14 @@ def main() -> None:
         "sections", nargs="*", metavar="section", help=f"{', '.join(_SECTIONS)}; {' and '.join(_DEFAULT)} by default"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="peers alone, in tiny sizes: does everything run? nothing is written"
+        "--quick", action="store_true", help="peers or fine_tuning in tiny sizes: does everything run? nothing is written"
     )
     arguments = parser.parse_args()
     wanted = arguments.sections or _DEFAULT
     if unknown := [name for name in wanted if name not in _SECTIONS]:
         parser.error(f"Expected sections among {', '.join(_SECTIONS)}, but got {', '.join(unknown)}.")
-    if arguments.quick and wanted != ["peers"]:
-        parser.error(f"Expected --quick with peers alone, but got it with {', '.join(wanted)}.")
+    if arguments.quick and not set(wanted) <= set(_QUICK):
+        parser.error(f"Expected --quick with {' or '.join(_QUICK)}, but got it with {', '.join(wanted)}.")
     torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
         section = import_module(_SECTIONS[name]).section

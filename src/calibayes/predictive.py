@@ -21,7 +21,7 @@ from calibayes.posterior.base import Posterior
 from calibayes.posterior.outputs import logits_of
 from calibayes.randomness import generator_for
 
-__all__ = ["Predictive", "inputs_of", "predict", "predict_source"]
+__all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source"]
 
 Samples = int | Literal["mean"]
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from tests.data.real import needs, place
 
-from calibayes.data import Texts, newsgroups
+from calibayes.data import Texts, newsgroups, newsgroups_articles
 from calibayes.data.newsgroups import ARTICLES
 from calibayes.errors import DataError, InvalidArgumentError, MissingDataError
 
@@ -47,6 +47,18 @@ def test_headers_are_cut_and_labels_are_those_of_the_folder(made_up: Path) -> No
         assert (x[y == 1] == torch.tensor([0, 0, 0, index["sci"], index["body"], index["end"]])).all()
     with_headers = newsgroups(length=6, vocabulary=10, validation=50, headers=True, folder=made_up)
     assert "secret" in with_headers.vocabulary
+
+
+def test_articles_are_strings_group_by_group(made_up: Path) -> None:
+    (made_up / "20news-bydate" / "20news-bydate-test" / "alt.one" / "1").write_bytes(b"Lines: 1\n\nDon't PANIC, se\xf1or")
+    texts, targets, classes = newsgroups_articles("test", folder=made_up)
+    assert classes == ("alt.one", "sci.two")
+    assert targets.tolist() == [0] * 60 + [1] * 30
+    assert texts[0] == "Don't PANIC, señor"
+    assert texts[-30] == "sci.two body test0\n\nend"
+    assert newsgroups_articles("test", headers=True, folder=made_up).texts[0].startswith("Lines: 1")
+    with pytest.raises(InvalidArgumentError, match="'train' or 'test', but got 'all'"):
+        newsgroups_articles("all", folder=made_up)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

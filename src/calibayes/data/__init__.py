@@ -6,7 +6,17 @@ from calibayes.data.augment import Augmented
 from calibayes.data.cifar10 import cifar10
 from calibayes.data.fashion import fashion_mnist
 from calibayes.data.fetching import fetch
-from calibayes.data.newsgroups import Texts, newsgroups
+from calibayes.data.newsgroups import Articles, Texts, newsgroups, newsgroups_articles
 from calibayes.data.splits import Splits
 
-__all__ = ["Augmented", "Splits", "Texts", "cifar10", "fashion_mnist", "fetch", "newsgroups"]
+__all__ = [
+    "Articles",
+    "Augmented",
+    "Splits",
+    "Texts",
+    "cifar10",
+    "fashion_mnist",
+    "fetch",
+    "newsgroups",
+    "newsgroups_articles",
+]

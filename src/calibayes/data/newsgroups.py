@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from calibayes.data.words import frequent_words, sequences, words
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for
 
-__all__ = ["ARTICLES", "Texts", "newsgroups", "newsgroups_folder"]
+__all__ = ["ARTICLES", "Articles", "Texts", "newsgroups", "newsgroups_articles", "newsgroups_folder"]
 
 ARTICLES = {"train": 11_314, "test": 7_532}
 _HEADERS = re.compile(rb"\A.*?\n\r?\n", re.DOTALL)
@@ -35,6 +35,14 @@ class Texts(Splits):
 
     vocabulary: tuple[str, ...]
     embeddings: Tensor
+
+
+class Articles(NamedTuple):
+    """Texts as they were written, for tokenizers: one string each, the index of its group, and the groups' names."""
+
+    texts: list[str]
+    targets: Tensor
+    classes: tuple[str, ...]
 
 
 def newsgroups_folder(folder: str | Path | None = None) -> Path:
@@ -80,13 +88,14 @@ def newsgroups(
             f"Expected `validation` to leave some of the {ARTICLES['train']:,} training articles, but got {validation}."
         )
     root = newsgroups_folder(folder)
-    classes, train_texts, train_labels = _articles(root, "train", headers)
-    others, test_texts, test_labels = _articles(root, "test", headers)
+    classes, train, train_labels = _articles(root, "train", headers)
+    others, test, test_labels = _articles(root, "test", headers)
     if classes != others:
         odd = sorted(set(classes) ^ set(others))[0]
         raise DataError(
             f"The training and the test part of {str(root)!r} must have the same groups, but {odd!r} is in one only."
         )
+    train_texts, test_texts = ([words(text) for text in part] for part in (train, test))
     order = torch.randperm(len(train_texts), generator=generator_for(torch.device("cpu"), seed, "newsgroups"))
     held_out, learnt = order[:validation], order[validation:]
     listed = frequent_words((train_texts[index] for index in learnt.tolist()), vocabulary)
@@ -101,15 +110,29 @@ def newsgroups(
     )
 
 
-def _articles(root: Path, part: Literal["train", "test"], headers: bool) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
-    """The groups, and the words and the group of every article of a part."""
+def newsgroups_articles(part: Literal["train", "test"], *, headers: bool = False, folder: str | Path | None = None) -> Articles:
+    """The articles of one official part of 20 Newsgroups as strings, group by group.
+
+    Args:
+        part: ``"train"`` (11,314 articles) or ``"test"`` (7,532).
+        headers: leave the headers in, as in `newsgroups`.
+        folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
+    """
+    if part not in ARTICLES:
+        raise InvalidArgumentError(f"Expected `part` to be 'train' or 'test', but got {part!r}.")
+    classes, texts, labels = _articles(newsgroups_folder(folder), part, headers)
+    return Articles([text.decode("latin-1") for text in texts], torch.tensor(labels), classes)
+
+
+def _articles(root: Path, part: Literal["train", "test"], headers: bool) -> tuple[tuple[str, ...], list[bytes], list[int]]:
+    """The groups, and the text and the group of every article of a part."""
     place = required(root / f"20news-bydate-{part}", "newsgroups", "20 Newsgroups")
     groups = [group for group in visible(place) if group.is_dir()]
     texts, labels = [], []
     for label, group in enumerate(groups):
         for path in visible(group):
             text = path.read_bytes()
-            texts.append(words(text if headers else _HEADERS.sub(b"", text)))
+            texts.append(text if headers else _HEADERS.sub(b"", text))
             labels.append(label)
     if len(texts) != ARTICLES[part]:
         raise DataError(

@@ -14,20 +14,19 @@ from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.overlap import check_apart
 from calibayes.data.sources import as_source
 from calibayes.distributed import Group, Processes
-from calibayes.errors import DataError, InvalidArgumentError, OptimizerError
+from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
-from calibayes.posterior.groups import GaussianGroup
 from calibayes.randomness import preserved_global_state
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
+from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.run import OnEpoch, Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping
 
-__all__ = ["OptimizerFactory", "SchedulerFactory", "fit", "made_optimizer"]
+__all__ = ["SchedulerFactory", "fit"]
 
-OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
 SchedulerFactory = Callable[[Any], LRScheduler]
 _PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -185,37 +184,6 @@ def fit(
     with preserved_global_state(posterior.device):
         run.resume()
         return run.go()
-
-
-def made_optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
-    """What a factory makes of the posterior's parameter groups, or `OptimizerError` if it cannot train the posterior."""
-    try:
-        made = factory(posterior.parameter_groups())
-    except (TypeError, ValueError) as error:
-        raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
-    if not isinstance(made, torch.optim.Optimizer):
-        raise OptimizerError(
-            "Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, "
-            f"but it returned {type(made).__name__}. Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
-        )
-    if isinstance(made, torch.optim.LBFGS):
-        raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")
-    trained = {id(p): name for name, p in posterior.named_parameters()}
-    widths = {id(group.rho) for group in posterior.groups if isinstance(group, GaussianGroup)}
-    for group in made.param_groups:
-        for parameter in group["params"]:
-            if id(parameter) not in trained:
-                raise OptimizerError("The optimiser holds parameters that are not the posterior's. Use those it is given.")
-            trained[id(parameter)] = ""
-            if id(parameter) in widths and group.get("weight_decay", 0):
-                raise OptimizerError(
-                    f"Weight decay {group['weight_decay']} on rho pulls every standard deviation towards 1. "
-                    "Keep the parameter groups as they are given, or set weight_decay=0 for those named '….rho'."
-                )
-    left = [name for name in trained.values() if name]
-    if left:
-        raise OptimizerError(f"The optimiser leaves out {left[0]!r}. Pass it all the parameters that it is given.")
-    return made
 
 
 def _check_counts(**counts: object) -> None:

@@ -96,13 +96,29 @@ class Stepper:
 
         ``stop``, which says that someone wants to end training, is true afterwards if it was in any process.
         """
-        examples = batch.total
+        self.optimizer.zero_grad(set_to_none=True)
+        held_out_parts = None if held_out is None else self._split(held_out)
+        terms, statistics = self.gradients(self._split(batch), held_out_parts, place)
+        self._update(place)
+        self.keep(statistics, terms.examples)
+        return terms
+
+    def gradients(self, parts: list[Part], held_out: list[Part] | None, place: Place) -> tuple[StepTerms, StepStatistics]:
+        """Add the gradient of the loss of a batch, that of all processes together, to those of the posterior's parameters.
+
+        Args:
+            parts: this process's micro-batches; each process has as many, and its share as `Processes.sizes` says.
+            held_out: likewise, what the calibration term is taken on; ``None`` for the batch itself.
+            place: where training is.
+
+        Returns:
+            The terms of the loss, and the running statistics to `keep` once the step is taken.
+        """
+        examples = parts[0].total
         weight = self.objective.calibration_weight(place.step, examples)
-        parts = self._split(batch)
-        calibration_parts = None if weight == 0 else parts if held_out is None else self._split(held_out)
+        calibration_parts = None if weight == 0 else parts if held_out is None else held_out
         statistics = StepStatistics(self.posterior)
         scales = self.posterior.scales()
-        self.optimizer.zero_grad(set_to_none=True)
         cross, calibration = [], []
         if self._chunk is None:
             if self.processes.size > 1:
@@ -124,10 +140,12 @@ class Stepper:
         terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
         if kl_weight > 0:
             self.posterior.pull_back_kl(scales, kl_weight * self.scaler.get_scale())
-        self._update(place)
+        return terms, statistics
+
+    def keep(self, statistics: StepStatistics, examples: int) -> None:
+        """Make the running statistics of a step on so many examples the posterior's own."""
         own = self.processes.sizes(examples)[self.processes.rank]
         statistics.keep(self.processes, own / examples, self._alike)
-        return terms
 
     def _reduced(self, cross: list[Tensor]) -> list[Tensor]:
         """The gradients of all processes' examples in each of them, and the cross-entropy: one message a step."""

@@ -1,0 +1,126 @@
+"""Fine-tuning MiniLM on 20 Newsgroups: scores of each way over seeds, and what a step takes beside ``transformers.Trainer``."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+import calibayes as cb
+from benchmarks.fine_tuning_ways import WAYS, step
+from benchmarks.report import Report, ratios
+from benchmarks.timing import interleaved, peak_memory
+from calibayes.recipes.compare.differences import differences
+
+__all__ = ["FULL", "QUICK", "Sizes", "section", "tell_scores"]
+
+_FOLDER = Path(__file__).parents[1] / "results" / "benchmarks" / "fine_tuning"
+_SCORES = ("accuracy", "ece", "nll")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is trained and measured.
+
+    Attributes:
+        ways: which of `WAYS`; the first is what the others are compared with.
+        seeds: trainings of each.
+        articles: training articles, another choice for each seed.
+        test: test articles, the same for all.
+        tokens: of an article, from its beginning.
+        epochs: passes over the training articles.
+        samples: S of the ensembles.
+        repeats: of the timing of a step.
+    """
+
+    ways: tuple[str, ...] = tuple(WAYS)
+    seeds: int = 3
+    articles: int = 1600
+    test: int = 1200
+    tokens: int = 64
+    epochs: int = 2
+    samples: int = 5
+    repeats: int = 5
+
+    def settings(self) -> list[dict[str, Any]]:
+        """Those of every training."""
+        shared = {name: value for name, value in asdict(self).items() if name not in ("ways", "seeds", "repeats")}
+        return [{"way": way, "seed": seed, **shared} for seed in range(self.seeds) for way in self.ways]
+
+
+FULL = Sizes()
+QUICK = Sizes(ways=("plain", "CA Bayesian LoRA"), seeds=2, articles=32, test=24, tokens=8, epochs=1, samples=2, repeats=1)
+
+
+def section(report: Report, quick: bool = False) -> None:
+    """Train what is not trained yet, measure, and tell."""
+    sizes = QUICK if quick else FULL
+    with tempfile.TemporaryDirectory() as temporary:
+        results = _trained(sizes, Path(temporary) if quick else _FOLDER)
+    tell_scores(report, sizes, results)
+    _tell_cost(report, sizes)
+
+
+def _trained(sizes: Sizes, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The results of every way, one per seed."""
+    found = cb.sweep("benchmarks.fine_tuning_ways:trial", sizes.settings(), folder, label="{way}-seed{seed}")
+    if found.failed:
+        raise RuntimeError(f"{len(found.failed)} trainings failed; the first: {found.failed[0].error}")
+    results: dict[str, list[dict[str, Any]]] = {way: [] for way in sizes.ways}
+    for trial in found:
+        results[trial.settings["way"]].append(trial.result or {})
+    return results
+
+
+def tell_scores(report: Report, sizes: Sizes, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """The table of scores, with the differences from the first way."""
+    entries: Any = {
+        way: SimpleNamespace(test_probs=[each["probs"].numpy() for each in seeds]) for way, seeds in results.items()
+    }
+    table: Any = differences(entries, results[sizes.ways[0]][0]["targets"])
+    report.tell(
+        f"\n(a) MiniLM on 20 Newsgroups, {sizes.articles:,} training articles, {sizes.tokens} tokens, {sizes.epochs} epochs; "
+        f"mean over {sizes.seeds} seeds"
+    )
+    report.tell(
+        "    of the test scores (ECE without what chance adds), and 95 % intervals of the differences from the first row"
+    )
+    report.tell((f"    {'':<20}" + "".join(f"{name:>10}{'':<28}" for name in _SCORES)).rstrip())
+    record: dict[str, Any] = {}
+    for way in sizes.ways:
+        line, record[way] = f"    {way:<20}", {"seconds": [each["seconds"] for each in results[way]]}
+        for name in _SCORES:
+            gap = table.between(way, sizes.ways[0], name)
+            shown = "" if way == sizes.ways[0] else f"({gap.value:+.3f}, {gap.low:+.3f} to {gap.high:+.3f})"
+            line += f"{table.mean(way, name):>10.3f} {shown:<27}"
+            record[way][name] = {"seeds": list(table.values[way][name]), "difference": list(gap[:3])}
+        report.tell(line.rstrip())
+    report.record |= {"sizes": asdict(sizes), "scores": record}
+
+
+def _tell_cost(report: Report, sizes: Sizes) -> None:
+    runs = {way: step(way, sizes.tokens) for way in sizes.ways}
+    timings = interleaved(runs, repeats=sizes.repeats)
+    base = timings[sizes.ways[0]]
+    memory = {way: _memory(way, sizes.tokens) for way in sizes.ways}
+    report.tell(f"\n(b) a step of 32 articles of {sizes.tokens} tokens, R = 1, beside {sizes.ways[0]} (transformers.Trainer)")
+    for way, timing in timings.items():
+        share = memory[way] / memory[sizes.ways[0]]
+        report.tell(
+            f"    {way:<20} {timing.seconds:8.3f} s  {timing.over(base):6.2f}x   "
+            f"peak memory {memory[way] / 2**20:8.0f} MiB  {share:6.2f}x"
+        )
+    record: Mapping[str, Any] = ratios(timings, base)
+    report.record["step"] = {way: {**record[way], "peak bytes": memory[way]} for way in sizes.ways}
+
+
+def _memory(way: str, tokens: int) -> int:
+    """Bytes by which three steps of a fresh process lie above what it holds before there is a network."""
+    threads = f"import torch; torch.set_num_threads({torch.get_num_threads()})"
+    setup = f"{threads}; import benchmarks.fine_tuning_ways as ways; ways.warm()"
+    return peak_memory(setup, f"run = ways.step({way!r}, {tokens})\nfor _ in range(3): run()")

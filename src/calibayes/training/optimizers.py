@@ -1,0 +1,52 @@
+"""Optimisers of a posterior's parameters: made by a factory, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from calibayes.errors import OptimizerError
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.groups import GaussianGroup
+
+__all__ = ["OptimizerFactory", "check_optimizer", "made_optimizer"]
+
+OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
+
+
+def made_optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
+    """The optimiser that a factory makes of the posterior's parameter groups, or an error that says what is wrong with it."""
+    try:
+        made = factory(posterior.parameter_groups())
+    except (TypeError, ValueError) as error:
+        raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
+    if not isinstance(made, torch.optim.Optimizer):
+        raise OptimizerError(
+            "Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, "
+            f"but it returned {type(made).__name__}. Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
+        )
+    check_optimizer(made, posterior)
+    return made
+
+
+def check_optimizer(made: torch.optim.Optimizer, posterior: Posterior) -> None:
+    """Raise `OptimizerError` unless an optimiser trains all the posterior's parameters, and none with what harms it."""
+    if isinstance(made, torch.optim.LBFGS):
+        raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")
+    trained = {id(p): name for name, p in posterior.named_parameters()}
+    widths = {id(group.rho) for group in posterior.groups if isinstance(group, GaussianGroup)}
+    for group in made.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) not in trained:
+                raise OptimizerError("The optimiser holds parameters that are not the posterior's. Use those it is given.")
+            trained[id(parameter)] = ""
+            if id(parameter) in widths and group.get("weight_decay", 0):
+                raise OptimizerError(
+                    f"Weight decay {group['weight_decay']} on rho pulls every standard deviation towards 1. "
+                    "Keep the parameter groups as they are given, or set weight_decay=0 for those named '….rho'."
+                )
+    left = [name for name in trained.values() if name]
+    if left:
+        raise OptimizerError(f"The optimiser leaves out {left[0]!r}. Pass it all the parameters that it is given.")

@@ -1,0 +1,87 @@
+"""A posterior over a Hugging Face network in a folder, as ``save_pretrained`` lays it out, and back."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import transformers
+from torch import nn
+
+from calibayes import checkpoint
+from calibayes.errors import CheckpointError, ModelFileError
+from calibayes.extras import package
+from calibayes.posterior.base import Posterior
+
+__all__ = ["base_network", "load", "restore", "write"]
+
+_POSTERIOR = "posterior.safetensors"
+_ADAPTER = "adapter_config.json"
+
+
+def load(folder: str | Path, model: nn.Module | None = None) -> Posterior:
+    """Read the posterior that `CalibayesTrainer.save_model` wrote, or one of its checkpoints; nothing is unpickled.
+
+    Args:
+        folder: what it was written to.
+        model: a network of the same architecture, whose weights do not matter; by default it is built as the folder's
+            ``config.json`` says, with the adapters of its ``adapter_config.json``.
+
+    Raises:
+        ModelFileError: the folder holds no posterior, or one of another architecture.
+    """
+    place = Path(folder)
+    if not (place / _POSTERIOR).is_file():
+        raise ModelFileError(f"{place} holds no {_POSTERIOR}. Pass a folder that `CalibayesTrainer.save_model` wrote.")
+    return checkpoint.load(place / _POSTERIOR, _network(place) if model is None else model)
+
+
+def write(posterior: Posterior, folder: str | Path) -> None:
+    """Write a posterior, and beside it the network with the mean weights for ``from_pretrained``."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    checkpoint.save(posterior, place / _POSTERIOR)
+    network: Any = posterior.network()
+    if hasattr(network, "save_pretrained"):
+        network.save_pretrained(place)
+    base = base_network(network)
+    if hasattr(base, "config"):
+        config = copy.deepcopy(base.config)
+        config.architectures = [type(base).__name__]
+        config.dtype = next(base.parameters()).dtype
+        config.save_pretrained(place)
+
+
+def restore(posterior: Posterior, folder: str | Path) -> None:
+    """Give a posterior the values that were written of one like it."""
+    saved = load(folder, posterior.network())
+    then, now = ({choice.name: choice.role for choice in each.choices} for each in (saved, posterior))
+    for name, role in now.items():
+        if then[name] != role:
+            raise CheckpointError(
+                f"{folder} belongs to another posterior: {name!r} is {then[name]} there and {role} here. "
+                "Use another folder, or the same `posterior` and `where`."
+            )
+    posterior.load_state_dict(saved.state_dict())
+
+
+def base_network(network: Any) -> Any:
+    """The network itself, or the one that adapters of peft have been put into."""
+    return network.get_base_model() if hasattr(network, "get_base_model") else network
+
+
+def _network(place: Path) -> nn.Module:
+    if not (place / "config.json").is_file():
+        raise ModelFileError(f"{place} holds no config.json to build the network from. Pass the network as `model`.")
+    config = transformers.AutoConfig.from_pretrained(place)
+    kind = getattr(transformers, config.architectures[0], None)
+    if kind is None:
+        raise ModelFileError(
+            f"{place} holds a {config.architectures[0]}, which transformers does not know. Pass the network as `model`."
+        )
+    network: nn.Module = kind(config).to(config.dtype)
+    if (place / _ADAPTER).is_file():
+        peft = package("peft", f"{place}, which holds adapters,", extra="transformers")
+        network = peft.get_peft_model(network, peft.PeftConfig.from_pretrained(place))
+    return network

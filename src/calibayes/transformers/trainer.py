@@ -1,0 +1,252 @@
+"""`CalibayesTrainer`: the ``Trainer`` of transformers, with an objective and a posterior."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sized
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+from transformers import Trainer
+
+from calibayes import metrics
+from calibayes.checks import positive, positive_integer
+from calibayes.distributed import Processes
+from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.objective import Objective
+from calibayes.posterior.base import Posterior
+from calibayes.posterior.groups import GaussianGroup
+from calibayes.posterior.mean_field import PriorMean
+from calibayes.posterior.selection import Where
+from calibayes.predictive import Predictive, Samples, predict
+from calibayes.randomness import preserved_global_state
+from calibayes.training.data_terms import Part, Place
+from calibayes.training.optimizers import check_optimizer
+from calibayes.training.step import Stepper, StepSettings, StepTerms
+from calibayes.transformers import folder
+from calibayes.transformers.arguments import check_arguments
+from calibayes.transformers.evaluation import compute_metrics as default_metrics
+from calibayes.transformers.posteriors import Recipe
+
+__all__ = ["CalibayesTrainer"]
+
+
+class CalibayesTrainer(Trainer):  # type: ignore[misc]
+    r"""Fine-tunes a classifier of Hugging Face with an `Objective` and a posterior; the rest is ``transformers.Trainer``.
+
+    A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``
+    together, the calibration term too. Evaluation and ``predict`` give the ensemble's probabilities in the place of logits,
+    and ``eval_loss`` is their NLL. Checkpoints resume to the same bits. Weight decay reaches $\mu$ and all point weights,
+    never $\rho$.
+
+    Args:
+        model: a network that returns logits, or an object with ``logits``; it is copied.
+        args: the ``TrainingArguments``; those that a posterior cannot be trained with are refused by name. Their ``seed`` is
+            that of the noise too.
+        objective: what is minimised.
+        posterior: ``"point"``, ``"mean-field"``, or a posterior that is there already, in the place of ``model``.
+        where: which weights are Bayesian, as in `MeanField`: ``"classifier.*"`` for the head, ``"*lora_*"`` for adapters. The
+            other trainable ones are trained as points; frozen ones stay as they are.
+        samples: $R$, samples of the weights a step.
+        prediction_samples: $S$, samples of evaluation and prediction.
+        prior_std: as in `MeanField`.
+        init_std: as in `MeanField`.
+        prior_mean: as in `MeanField`, but by default the weights of ``model``, from which fine-tuning starts.
+        rho_learning_rate: the learning rate of $\rho$, that of the others by default. Rates that suit weights hardly move
+            $\rho$, a logarithm: 0.01 lets the standard deviations learn.
+        dataset_size: $|D|$ for training data without a length.
+        model_init: makes the network anew for every training, in the place of ``model``.
+        compute_metrics: of an ``EvalPrediction`` whose predictions are probabilities; by default
+            `calibayes.transformers.compute_metrics`.
+        others: those of ``transformers.Trainer``: ``train_dataset``, ``eval_dataset``, ``processing_class`` and so on.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module | None = None,
+        args: Any = None,
+        *,
+        objective: Objective,
+        posterior: Literal["point", "mean-field"] | Posterior = "point",
+        where: Where = None,
+        samples: int = 1,
+        prediction_samples: int = 20,
+        prior_std: float | Mapping[str, float] = 0.05,
+        init_std: float | Mapping[str, float] = 0.01,
+        prior_mean: PriorMean = "initial",
+        rho_learning_rate: float | None = None,
+        dataset_size: int | None = None,
+        model_init: Callable[..., nn.Module] | None = None,
+        compute_metrics: Callable[[Any], dict[str, float]] | None = default_metrics,
+        **others: Any,
+    ) -> None:
+        if not isinstance(objective, Objective):
+            raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
+        if others.get("compute_loss_func") is not None:
+            raise InvalidArgumentError("CalibayesTrainer takes its loss from `objective`: leave `compute_loss_func` out.")
+        if args is not None:
+            check_arguments(args)
+        self.objective = objective
+        self.samples = positive_integer("samples", samples)
+        self.prediction_samples = positive_integer("prediction_samples", prediction_samples)
+        self.rho_learning_rate = None if rho_learning_rate is None else positive("rho_learning_rate", rho_learning_rate)
+        self.dataset_size = None if dataset_size is None else positive_integer("dataset_size", dataset_size)
+        made: Posterior | None
+        if isinstance(posterior, Posterior):
+            if model is not None or model_init is not None or where is not None:
+                raise InvalidArgumentError("A posterior that is given has its network, and its `where`: leave them out.")
+            made = posterior
+        else:
+            self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean)
+            made = None if model is None else self._recipe(model)
+        self._stepper: Stepper | None = None
+        self._window: list[tuple[Any, Tensor]] = []
+        self._noted: list[StepTerms] = []
+        super().__init__(model=made, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
+        check_arguments(self.args)
+        # What the Trainer finds out about a network, it would find out about the posterior that holds it.
+        network = folder.base_network(self.posterior.structure())
+        self.label_names = self.args.label_names or ["labels"]
+        self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
+        self.model_accepts_loss_kwargs = False
+
+    @property
+    def posterior(self) -> Posterior:
+        """What is trained; ``trainer.model`` is the same."""
+        found: Posterior = self.model
+        return found
+
+    def predictive(self, dataset: Any, *, samples: Samples | None = None, keep_samples: bool = False) -> Predictive:
+        """The ensemble's prediction with its uncertainties; several processes share the work, and each gets the whole.
+
+        Args:
+            dataset: as for ``predict``; labels in it are ignored.
+            samples: $S$; ``prediction_samples`` by default, ``"mean"`` for the mean weights alone.
+            keep_samples: also return every sample's probabilities.
+        """
+        prepared = self.get_test_dataloader(dataset)
+        loader = DataLoader(prepared.dataset, batch_size=self.args.eval_batch_size, collate_fn=prepared.collate_fn)
+        return self._predict(loader, samples or self.prediction_samples, keep_samples, shared=True)
+
+    # --- what the Trainer asks for ---
+
+    def call_model_init(self, trial: Any = None) -> Posterior:
+        """A posterior over the network that ``model_init`` makes."""
+        return self._recipe(super().call_model_init(trial))
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        """Train, as ``transformers.Trainer.train`` does."""
+        self._stepper, self._noted = None, []
+        return super().train(*args, **kwargs)
+
+    def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
+        """The micro-batches of the next step."""
+        self._window = []
+        return super().get_batch_samples(*args, **kwargs)
+
+    def training_step(self, model: nn.Module, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        """The gradient of the loss of the whole batch, taken when its last micro-batch is there."""
+        self.posterior.train()
+        if callable(getattr(self.optimizer, "train", None)):
+            self.optimizer.train()
+        features, targets = self._separated(self._prepare_inputs(inputs))
+        if targets is None:
+            raise DataError(f"A training batch must have {self.label_names[0]!r}, but it has {sorted(inputs)}.")
+        self._window.append((features, targets))
+        if not self.accelerator.sync_gradients:
+            return torch.zeros((), device=self.args.device)
+        window, self._window = self._window, []
+        self._stepper = stepper = self._stepper or self._new_stepper()
+        total = self._total(sum(len(labels) for _, labels in window), stepper.processes)
+        parts = [Part(features, labels, len(labels), total) for features, labels in window]
+        place = Place(int(self.state.epoch or 0), self.state.global_step, self.state.global_step)
+        with preserved_global_state(self.posterior.device):
+            terms, statistics = stepper.gradients(parts, None, place)
+        stepper.keep(statistics, total)
+        self._noted.append(terms)
+        return torch.tensor(terms.total, device=self.args.device)
+
+    def prediction_step(
+        self, model: nn.Module, inputs: dict[str, Any], prediction_loss_only: bool, ignore_keys: list[str] | None = None
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """The ensemble's NLL and probabilities, and the labels."""
+        features, targets = self._separated(self._prepare_inputs(inputs))
+        probs = self._predict(features, self.prediction_samples).probs
+        loss = None if targets is None else torch.tensor(metrics.nll(probs, targets), device=probs.device)
+        return loss, None if prediction_loss_only else probs, targets
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """What is logged, with the terms of the loss since the last time."""
+        if "loss" in logs and self._noted:
+            for name in ("cross_entropy", "calibration", "kl"):
+                logs[name] = sum(getattr(terms, name) for terms in self._noted) / len(self._noted)
+            self._noted = []
+        super().log(logs, start_time)
+
+    def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
+        """All of the posterior's parameters but the logarithms of standard deviations."""
+        return [name for name, _ in self.posterior.named_parameters() if not name.endswith(".rho")]
+
+    def create_optimizer(self, *args: Any) -> Any:
+        """The optimiser of the posterior's parameters."""
+        new = self.optimizer is None
+        made = super().create_optimizer(*args)
+        check_optimizer(made, self.posterior)
+        if new and self.rho_learning_rate is not None:
+            widths = {id(group.rho) for group in self.posterior.groups if isinstance(group, GaussianGroup)}
+            for group in made.param_groups:
+                if any(id(parameter) in widths for parameter in group["params"]):
+                    group["lr"] = self.rho_learning_rate
+        return made
+
+    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
+        place = self.args.output_dir if output_dir is None else output_dir
+        folder.write(self.posterior, place)
+        if self.processing_class is not None:
+            self.processing_class.save_pretrained(place)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        folder.restore(self.posterior, resume_from_checkpoint)
+
+    def _load_best_model(self) -> None:
+        folder.restore(self.posterior, self.state.best_model_checkpoint)
+
+    # --- how it is done ---
+
+    def _new_stepper(self) -> Stepper:
+        size = len(self.train_dataset) if isinstance(self.train_dataset, Sized) else self.dataset_size
+        if size is None:
+            if self.posterior.num_bayesian:
+                raise DataError("The training data has no length, but the KL is weighed by it. Pass `dataset_size`.")
+            size = 1
+        settings = StepSettings(samples=self.samples, precision=torch.bfloat16 if self.args.bf16 else None, seed=self.args.seed)
+        processes = Processes.of("auto" if self.args.world_size > 1 else None)
+        return Stepper(self.posterior, self.objective, self.optimizer, size, settings, processes)
+
+    def _total(self, own: int, processes: Processes) -> int:
+        """How many examples the batch of all processes has."""
+        counts = processes.counts(own, self.posterior.device)
+        if counts != processes.sizes(sum(counts)):
+            raise DataError(
+                f"Processes must have equal shares of every batch, but have {counts} examples. Leave `even_batches` as it is."
+            )
+        return sum(counts)
+
+    def _separated(self, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], Tensor | None]:
+        """The network's inputs, and the labels."""
+        label = self.label_names[0]
+        return {name: value for name, value in inputs.items() if name != label}, inputs.get(label)
+
+    def _predict(self, x: Any, samples: Samples, keep_samples: bool = False, *, shared: bool = False) -> Predictive:
+        with self.accelerator.autocast():
+            return predict(
+                self.posterior,
+                x,
+                samples=samples,
+                batch_size=self.args.eval_batch_size,
+                seed=self.args.seed,
+                keep_samples=keep_samples,
+                group="auto" if shared and self.args.world_size > 1 else None,
+            )

@@ -1,0 +1,95 @@
+"""What is written can be read again: models without pickle, checkpoints to the same bits."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from tests.transformers.small import Sentences, arguments, bert, trainer, weights
+from transformers import AutoModelForSequenceClassification
+
+import calibayes as cb
+from calibayes.errors import CheckpointError, ModelFileError
+from calibayes.transformers import load
+
+pytestmark = pytest.mark.transformers
+
+DATA = Sentences(7, seed=9)
+
+
+def with_adapters() -> Any:
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(task_type="SEQ_CLS", r=2, lora_alpha=4, target_modules=["query", "value"])
+    return peft.get_peft_model(bert(), config)
+
+
+def predicted(posterior: Any) -> torch.Tensor:
+    return cb.predict(posterior, DATA.inputs(), samples=4).probs
+
+
+@pytest.mark.parametrize("kind", ["head", "all", "point", "double", "adapters"])
+def test_a_saved_model_predicts_the_same_and_holds_no_pickle(kind: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"where": "classifier.*"} if kind == "head" else {}
+    settings = {"posterior": "point"} if kind == "point" else settings
+    settings = {"where": "*lora_*"} if kind == "adapters" else settings
+    net = with_adapters() if kind == "adapters" else bert().double() if kind == "double" else bert()
+    found = trainer(tmp_path / "run", net, **settings)
+    found.train()
+    found.save_model(str(tmp_path / "model"))
+    assert {path.suffix for path in (tmp_path / "model").iterdir()} <= {".json", ".safetensors", ".md"}
+    posterior = load(tmp_path / "model")
+    assert [choice.role for choice in posterior.choices] == [choice.role for choice in found.posterior.choices]
+    assert torch.equal(predicted(posterior), predicted(found.posterior))
+    assert torch.equal(predicted(load(tmp_path / "model", net)), predicted(found.posterior))
+
+
+def test_beside_the_posterior_lies_the_network_with_the_mean_weights(tmp_path: Path) -> None:
+    found = trainer(tmp_path)
+    found.train()
+    found.save_model()
+    net = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    expected = found.predictive(DATA, samples="mean").probs
+    torch.testing.assert_close(net(**DATA.inputs()).logits.softmax(-1).detach(), expected)
+
+
+@pytest.mark.parametrize("kind", ["all", "adapters"])
+def test_a_run_that_is_taken_up_ends_with_the_same_bits(kind: str, tmp_path: Path) -> None:
+    net = with_adapters() if kind == "adapters" else bert(dropout=0.3)
+    settings = {"where": "*lora_*"} if kind == "adapters" else {}
+    args = arguments(tmp_path, max_steps=8, save_strategy="steps", save_steps=5, gradient_accumulation_steps=2)
+    whole = trainer(tmp_path, net, args=args, train_dataset=Sentences(24), **settings)
+    whole.train()
+    shutil.rmtree(tmp_path / "checkpoint-8")
+    again = trainer(tmp_path, net, args=args, train_dataset=Sentences(24), **settings)
+    assert not torch.equal(weights(again), weights(whole))
+    again.train(resume_from_checkpoint=True)
+    assert torch.equal(weights(again), weights(whole))
+    then, now = ([entry["loss"] for entry in each.state.log_history if "loss" in entry] for each in (whole, again))
+    assert then == now
+    assert torch.equal(predicted(load(tmp_path / "checkpoint-8")), predicted(whole.posterior))
+
+
+def test_a_checkpoint_of_another_posterior_is_refused(tmp_path: Path) -> None:
+    args = arguments(tmp_path, max_steps=2, save_strategy="steps", save_steps=1)
+    trainer(tmp_path, args=args).train()
+    with pytest.raises(CheckpointError, match="is bayesian there and point here"):
+        trainer(tmp_path, args=args, where="classifier.*").train(resume_from_checkpoint=True)
+    with pytest.raises(CheckpointError, match="is bayesian there and point here"):
+        trainer(tmp_path, args=args, posterior="point").train(resume_from_checkpoint=True)
+
+
+def test_a_folder_without_a_posterior_is_named(tmp_path: Path) -> None:
+    bert().save_pretrained(tmp_path)
+    with pytest.raises(ModelFileError, match=r"holds no posterior\.safetensors"):
+        load(tmp_path)
+    cb.save(cb.Point(bert()), tmp_path / "posterior.safetensors")
+    assert torch.equal(predicted(load(tmp_path)), predicted(cb.Point(bert())))
+    (tmp_path / "config.json").unlink()
+    with pytest.raises(ModelFileError, match="Pass the network as `model`"):
+        load(tmp_path)
