@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from tests.estimator.tables import classifier, overlapping
 
 from calibayes.estimator.examples import distinct
 from calibayes.estimator.learning import Learner
@@ -13,7 +14,6 @@ from calibayes.estimator.settings import Settings
 from calibayes.metrics import ece, nll
 from calibayes.predictive import predict
 from calibayes.recipes.choosing import BETAS, LAMS
-from tests.estimator.tables import classifier, overlapping
 
 
 def test_the_values_with_the_lowest_validation_nll_are_taken_and_trained_with_on_all_rows() -> None:

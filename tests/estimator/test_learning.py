@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import make_blobs
+from tests.estimator.tables import Array, classifier, iris, overlapping
 from torch import nn
 
 import calibayes as cb
 from calibayes.estimator.examples import distinct
 from calibayes.metrics import nll
-from tests.estimator.tables import Array, classifier, iris, overlapping
 
 
 def probs_of(*data: Any, x: Array, **settings: Any) -> Array:

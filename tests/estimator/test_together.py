@@ -19,10 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from tests.estimator.tables import classifier, iris, overlapping
 from torch import nn
 
 import calibayes as cb
-from tests.estimator.tables import classifier, iris, overlapping
 
 
 def test_in_a_grid_search_over_a_pipeline() -> None:

@@ -195,9 +195,9 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Example:
             >>> from sklearn.datasets import load_iris
             >>> x, y = load_iris(return_X_y=True)
-            >>> found = CalibayesClassifier(epochs=5, random_state=0).fit(x, y).predict_uncertainty([x[0], [50, 50, 50, 50]])
-            >>> bool(found.epistemic[1] > found.epistemic[0])
-            True
+            >>> found = CalibayesClassifier(epochs=5, random_state=0).fit(x, y).predict_uncertainty(x)
+            >>> found.confidence.shape, bool((found.entropy >= found.epistemic).all())
+            ((150,), True)
         """
         return Uncertainty.of(self._predictive(X))
 
