@@ -61,8 +61,8 @@ def _perceptron(seed: int, epochs: int | None) -> Any:
 
 def _ours(scheme: str, **settings: Any) -> Callable[[int, int | None], Any]:
     def made(seed: int, epochs: int | None) -> Any:
-        length = {} if epochs is None else {"epochs": epochs}
-        return cb.CalibayesClassifier(scheme, random_state=seed, device="cpu", **length, **settings)
+        model = cb.CalibayesClassifier(scheme, random_state=seed, device="cpu", **settings)
+        return model if epochs is None else model.set_params(epochs=epochs)
 
     return made
 

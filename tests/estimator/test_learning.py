@@ -22,6 +22,10 @@ def probs_of(*data: Any, x: Array, **settings: Any) -> Array:
     return probs
 
 
+def global_states() -> tuple[str, list[int], object]:
+    return repr(np.random.get_state(legacy=False)), torch.get_rng_state().tolist(), random.getstate()
+
+
 @pytest.mark.parametrize("scheme", cb.SCHEMES)
 def test_every_scheme_learns_and_is_what_its_name_says(scheme: str) -> None:
     x, y = iris()
@@ -100,9 +104,9 @@ def test_the_same_random_state_gives_the_same_bits_and_global_generators_are_lef
     np.random.seed(5)
     torch.manual_seed(5)
     random.seed(5)
-    before = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist(), random.getstate()  # type: ignore[union-attr]
+    before = global_states()
     np.testing.assert_array_equal(probs_of(x, y, x=x), first)
-    assert before == (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist(), random.getstate())  # type: ignore[union-attr]
+    assert global_states() == before
     assert not np.array_equal(probs_of(x, y, x=x, random_state=1), first)
     state = np.random.RandomState(3)
     one, other = (probs_of(x, y, x=x, random_state=state) for _ in range(2))
@@ -144,9 +148,9 @@ def test_a_network_of_ones_own() -> None:
     made = classifier(network=network).fit(x, y)
     assert made.posterior_.num_bayesian == 4 * 5 + 5 + 5 * 3 + 3
     module = network(4, 3)
-    weights = module[0].weight.detach().clone()  # type: ignore[index, union-attr, operator]
+    weights = module[0].weight.detach().clone()  # type: ignore[index]
     given = classifier(network=module, epochs=1, learning_rate=1e-9).fit(x, y)
-    assert torch.equal(module[0].weight, weights)  # type: ignore[index, union-attr]
+    assert torch.equal(module[0].weight, weights)  # type: ignore[index]
     torch.testing.assert_close(given.posterior_.mean()["0.weight"], weights)
 
 
@@ -172,6 +176,7 @@ def test_uncertainty_is_that_of_the_predictions() -> None:
     np.testing.assert_allclose(told.entropy, told.aleatoric + told.epistemic, atol=1e-12)
     assert (told.epistemic > 0).all()
     assert (classifier("fnn").fit(x, y).predict_uncertainty(x).epistemic == 0).all()
+    assert found.scaler_ is not None
     direct = cb.predict(found.posterior_, found.scaler_.transform(x).astype(np.float32), samples=8, seed=found._seed)
     np.testing.assert_allclose(direct.probs.numpy(), probs, atol=1e-6)
 

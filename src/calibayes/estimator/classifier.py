@@ -96,7 +96,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scheme: str = "ca-bnn",
         network: NetworkChoice = "auto",
         *,
-        lam: Weight = 10.0,
+        lam: Weight = 1.0,
         beta: Weight = 0.1,
         prior_std: float = 0.3,
         init_std: float = 0.02,
