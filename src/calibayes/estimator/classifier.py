@@ -78,7 +78,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Example:
         >>> from sklearn.datasets import load_iris
         >>> x, y = load_iris(return_X_y=True)
-        >>> classifier = CalibayesClassifier(epochs=20, random_state=0).fit(x[::2], y[::2])
+        >>> classifier = CalibayesClassifier(epochs=60, random_state=0).fit(x[::2], y[::2])
         >>> classifier.predict_proba(x[1::2]).shape, classifier.score(x[1::2], y[1::2]) > 0.9
         ((75, 3), True)
     """
