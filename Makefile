@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 PEERS := .venv-peers
+TABULAR := .venv-tabular
 EXTRAS := browser or ray or dask or mlflow or lightning or transformers or docs
 
-.PHONY: help setup demo test test-extras lint format docs bench bench-peers clean
+.PHONY: help setup demo test test-extras lint format docs bench bench-peers bench-tabular clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
@@ -15,6 +16,7 @@ help:
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
 	@echo "make bench-peers  the same beside other libraries, in an environment of its own (a quarter of an hour)"
+	@echo "make bench-tabular  the classifier for scikit-learn beside others on a dozen real tables, in an environment of its own (hours)"
 	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
 
 setup: $(VENV)/.ready
@@ -67,5 +69,15 @@ $(PEERS)/.ready: pyproject.toml constraints.txt benchmarks/peers/requirements.tx
 bench-peers: $(PEERS)/.ready
 	$(PEERS)/bin/python -m benchmarks peers
 
+$(TABULAR)/.ready: pyproject.toml constraints.txt benchmarks/tabular-requirements.txt
+	test -x $(TABULAR)/bin/python || $(PYTHON) -m venv $(TABULAR)
+	@echo "Installing into $(TABULAR) (a few minutes the first time) …"
+	PIP_CONSTRAINT=constraints.txt $(TABULAR)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(TABULAR)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r benchmarks/tabular-requirements.txt
+	touch $@
+
+bench-tabular: $(TABULAR)/.ready
+	$(TABULAR)/bin/python -m benchmarks tabular
+
 clean:
-	rm -rf $(VENV) $(PEERS) site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(TABULAR) site .mypy_cache .pytest_cache .ruff_cache .hypothesis

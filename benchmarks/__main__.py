@@ -7,7 +7,7 @@ from importlib import import_module
 
 import torch
 
-from benchmarks.report import Report
+from benchmarks.report import RATIOS, Report
 
 # Each has a function `section(report)`. They are loaded one by one: what one needs may be missing where another is run.
 _SECTIONS = {
@@ -16,9 +16,10 @@ _SECTIONS = {
     "peers": "benchmarks.peers.section",
     "processes": "benchmarks.processes",
     "fine_tuning": "benchmarks.fine_tuning",
+    "tabular": "benchmarks.tabular",
 }
 _DEFAULT = ["core", "metrics"]
-_QUICK = ("peers", "fine_tuning")
+_QUICK = ("peers", "fine_tuning", "tabular")
 
 
 def main() -> None:
@@ -27,18 +28,20 @@ def main() -> None:
         "sections", nargs="*", metavar="section", help=f"{', '.join(_SECTIONS)}; {' and '.join(_DEFAULT)} by default"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="peers or fine_tuning in tiny sizes: does everything run? nothing is written"
+        "--quick",
+        action="store_true",
+        help=f"{', '.join(_QUICK)} alone, in tiny sizes: does everything run? nothing is written",
     )
     arguments = parser.parse_args()
     wanted = arguments.sections or _DEFAULT
     if unknown := [name for name in wanted if name not in _SECTIONS]:
         parser.error(f"Expected sections among {', '.join(_SECTIONS)}, but got {', '.join(unknown)}.")
-    if arguments.quick and not set(wanted) <= set(_QUICK):
-        parser.error(f"Expected --quick with {' or '.join(_QUICK)}, but got it with {', '.join(wanted)}.")
+    if arguments.quick and (len(wanted) > 1 or wanted[0] not in _QUICK):
+        parser.error(f"Expected --quick with {' or '.join(_QUICK)} alone, but got it with {', '.join(wanted)}.")
     torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
-        section = import_module(_SECTIONS[name]).section
-        report = Report(name)
+        module = import_module(_SECTIONS[name])
+        section, report = module.section, Report(name, getattr(module, "WHAT", RATIOS))
         if arguments.quick:
             section(report, quick=True)
         else:

@@ -12,9 +12,10 @@ import torch
 import calibayes
 from benchmarks.timing import Timing
 
-__all__ = ["Report", "machine", "ratios"]
+__all__ = ["RATIOS", "RESULTS", "Report", "machine", "ratios"]
 
-_RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
+RATIOS = "median ratios of interleaved repeats in one run"
+RESULTS = Path(__file__).parents[1] / "results" / "benchmarks"
 
 
 class Report:
@@ -22,17 +23,18 @@ class Report:
 
     Args:
         name: of the section.
+        what: what its numbers are.
 
     Attributes:
         lines: what has been printed.
         record: what goes into the JSON file beside it.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, what: str = RATIOS) -> None:
         self.name = name
         self.lines: list[str] = []
         self.record: dict[str, object] = {"command": f"python -m benchmarks {name}", "machine": machine()}
-        self.tell("calibayes benchmark: median ratios of interleaved repeats in one run")
+        self.tell(f"calibayes benchmark: {what}")
         self.tell(", ".join(f"{key} {value}" for key, value in machine().items()))
 
     def tell(self, line: str = "") -> None:
@@ -45,7 +47,7 @@ class Report:
         for line in textwrap.wrap(text, 128, initial_indent=start, subsequent_indent=further, break_on_hyphens=False):
             self.tell(line)
 
-    def write(self, folder: Path = _RESULTS) -> None:
+    def write(self, folder: Path = RESULTS) -> None:
         """Write ``NAME.txt`` and ``NAME.json``."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.txt").write_text("\n".join(self.lines) + "\n")

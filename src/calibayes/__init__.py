@@ -30,12 +30,18 @@ from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:
     from calibayes import sweeps as sweeps
+    from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
     from calibayes.sweeps.grid import grid as grid
     from calibayes.sweeps.sweep import sweep as sweep
 
 __version__ = "0.1.0"
 
-_WHEN_FIRST_USED = ("grid", "sweep", "sweeps")
+_WHEN_FIRST_USED = {
+    "CalibayesClassifier": "calibayes.estimator",
+    "grid": "calibayes.sweeps",
+    "sweep": "calibayes.sweeps",
+    "sweeps": "calibayes.sweeps",
+}
 
 
 def __getattr__(name: str) -> _Any:
@@ -43,8 +49,8 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module 'calibayes' has no attribute {name!r}")
     from importlib import import_module
 
-    sweeps = import_module("calibayes.sweeps")
-    return sweeps if name == "sweeps" else getattr(sweeps, name)
+    home = import_module(_WHEN_FIRST_USED[name])
+    return home if home.__name__ == f"calibayes.{name}" else getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+
 from torch import nn
 
 from calibayes.calibration import WMMCE
@@ -12,7 +15,7 @@ from calibayes.posterior import MeanField, Point
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.schedules import Schedule
 
-__all__ = ["build", "check_scheme", "is_bayesian", "is_calibration_aware"]
+__all__ = ["build", "check_scheme", "combinations", "is_bayesian", "is_calibration_aware"]
 
 
 def check_scheme(scheme: str) -> str:
@@ -30,6 +33,16 @@ def is_bayesian(scheme: str) -> bool:
 def is_calibration_aware(scheme: str) -> bool:
     """Whether the scheme's loss has a calibration term."""
     return check_scheme(scheme).startswith("ca-")
+
+
+def combinations(scheme: str, lams: Sequence[float], betas: Sequence[float]) -> list[tuple[float, float]]:
+    r"""Every pair of $\lambda$ and $\beta$ that the scheme can tell apart: zero stands for what it does not have.
+
+    Examples:
+        >>> combinations("ca-fnn", [1.0, 10.0], [0.01, 0.1])
+        [(1.0, 0.0), (10.0, 0.0)]
+    """
+    return list(product(lams if is_calibration_aware(scheme) else (0.0,), betas if is_bayesian(scheme) else (0.0,)))
 
 
 def build(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import product
 
 from calibayes.checks import positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective import SCHEMES
-from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
+from calibayes.recipes.schemes import combinations
 
 __all__ = ["Run", "Settings"]
 
@@ -121,10 +120,4 @@ class Settings:
 
     def candidates(self) -> list[Run]:
         """Every combination that the choice is made from, for every scheme, with the first seed."""
-        return [
-            Run(scheme, lam, beta, 0)
-            for scheme in SCHEMES
-            for lam, beta in product(
-                self.lams if is_calibration_aware(scheme) else (0.0,), self.betas if is_bayesian(scheme) else (0.0,)
-            )
-        ]
+        return [Run(scheme, lam, beta, 0) for scheme in SCHEMES for lam, beta in combinations(scheme, self.lams, self.betas)]

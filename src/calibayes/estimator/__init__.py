@@ -1,0 +1,8 @@
+"""A classifier for scikit-learn: `CalibayesClassifier`."""
+
+from __future__ import annotations
+
+from calibayes.estimator.classifier import CalibayesClassifier
+from calibayes.estimator.uncertainty import Uncertainty
+
+__all__ = ["CalibayesClassifier", "Uncertainty"]

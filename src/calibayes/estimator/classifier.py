@@ -1,0 +1,243 @@
+"""`CalibayesClassifier`: all four schemes behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from calibayes.calibration.measures import Measure
+from calibayes.errors import InvalidArgumentError
+from calibayes.estimator.examples import Examples, Floats, distinct
+from calibayes.estimator.learning import Learner
+from calibayes.estimator.network import NetworkChoice
+from calibayes.estimator.settings import OptimizerClass, Settings, Weight
+from calibayes.estimator.uncertainty import Uncertainty
+from calibayes.posterior import MeanField, Point
+from calibayes.predictive import Predictive, predict
+from calibayes.recipes.schemes import is_bayesian
+from calibayes.training import EarlyStopping
+
+__all__ = ["CalibayesClassifier"]
+
+_FARTHEST = 1e6  # standard deviations; float32 has room for what a network makes of them
+_LARGEST_SEED = 2**31 - 1
+
+
+class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A classifier whose confidence can be trusted, for scikit-learn: FNN, BNN, CA-FNN or CA-BNN on any network.
+
+    Args:
+        scheme: ``"fnn"``, ``"bnn"``, ``"ca-fnn"`` or ``"ca-bnn"``.
+        network: ``"auto"`` for a perceptron with two hidden layers sized by the number of rows; a function of the numbers of
+            features and classes that returns a ``torch.nn.Module``; or such a module, which is copied, with its weights.
+        lam: $\lambda$, the weight of the calibration term, for schemes with ``ca-``; or ``"auto"``.
+        beta: $\beta$, the weight of the KL term, for schemes with ``bnn``; or ``"auto"``.
+        prior_std: the standard deviation of the prior.
+        init_std: the standard deviation that the posterior starts with.
+        calibration: the calibration measure, such as ``calibayes.MMCE()``; ``calibayes.WMMCE()`` by default.
+        epochs: passes over the data.
+        batch_size: examples a step, at most.
+        learning_rate: the optimiser's at the start; it falls to zero along a cosine.
+        optimizer: a class of ``torch.optim``, or a function that is called like one: ``optimizer(parameters, lr=...)``.
+        samples: $R$, samples of the weights a step.
+        predict_samples: $S$, samples of the weights behind a prediction.
+        standardize: subtract each column's mean and divide by its standard deviation.
+        early_stopping: stop when the NLL of a validation part has not improved for 10 epochs (``True``) or so many, and take
+            the best epoch's weights; or a `calibayes.EarlyStopping`.
+        validation_fraction: how much of each class is the validation part, for ``early_stopping`` and ``"auto"``.
+        class_weight: a dict from classes to weights, or ``"balanced"`` for classes that all count alike.
+        warm_start: whether a further `fit` goes on from where the last one ended.
+        device: where to train and predict; by default a GPU if there is one.
+        random_state: a number, or a ``numpy.random.RandomState``; ``None`` draws a number from NumPy's global one.
+        verbose: show the progress of training on standard error.
+
+    Attributes:
+        classes_: the classes, in the order of the columns of `predict_proba`.
+        posterior_: the trained `calibayes.Point` or `calibayes.MeanField`, of standardised inputs.
+        history_: the `calibayes.History` of the training.
+        lam_: $\lambda$, given or chosen; zero for a scheme without.
+        beta_: $\beta$, likewise.
+        choices_: what was tried for ``"auto"``: `calibayes.recipes.choosing.Tried` with validation NLL, ECE, accuracy and Brier
+            score; empty if nothing was to be chosen.
+        scaler_: the ``StandardScaler`` of the inputs, or ``None``.
+        n_iter_: how many epochs were trained.
+        n_features_in_: the number of columns.
+        feature_names_in_: their names, where a data frame has told them.
+
+    Examples:
+        >>> from sklearn.datasets import load_iris
+        >>> x, y = load_iris(return_X_y=True)
+        >>> classifier = CalibayesClassifier(epochs=60, random_state=0).fit(x[::2], y[::2])
+        >>> classifier.predict_proba(x[1::2]).shape, classifier.score(x[1::2], y[1::2]) > 0.9
+        ((75, 3), True)
+    """
+
+    classes_: npt.NDArray[Any]
+    posterior_: Point | MeanField
+    scaler_: StandardScaler | None
+    lam_: float
+    beta_: float
+    _seed: int
+    _fits: int
+
+    def __init__(
+        self,
+        scheme: str = "ca-bnn",
+        network: NetworkChoice = "auto",
+        *,
+        lam: Weight = 1.0,
+        beta: Weight = 0.1,
+        prior_std: float = 0.3,
+        init_std: float = 0.02,
+        calibration: Measure | None = None,
+        epochs: int = 100,
+        batch_size: int = 64,
+        learning_rate: float = 0.01,
+        optimizer: OptimizerClass = torch.optim.Adam,
+        samples: int = 1,
+        predict_samples: int = 20,
+        standardize: bool = True,
+        early_stopping: bool | int | EarlyStopping = False,
+        validation_fraction: float = 0.2,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        warm_start: bool = False,
+        device: str | torch.device | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.scheme = scheme
+        self.network = network
+        self.lam = lam
+        self.beta = beta
+        self.prior_std = prior_std
+        self.init_std = init_std
+        self.calibration = calibration
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.samples = samples
+        self.predict_samples = predict_samples
+        self.standardize = standardize
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CalibayesClassifier:  # noqa: N803
+        """Train on a table and its classes.
+
+        Args:
+            X: numbers, one row per example; an array or a data frame.
+            y: the class of each: numbers, texts, booleans.
+            sample_weight: how many times each row counts; a weight of 2 is the row twice, to the last bit, and one of 0 no row.
+        """
+        settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+        goes_on = bool(self.warm_start) and hasattr(self, "posterior_")
+        standardize = self.scaler_ is not None if goes_on else self.standardize
+        x, y = validate_data(self, X, y, dtype=np.float64 if standardize else np.float32, reset=not goes_on)
+        check_classification_targets(y)
+        weights = _weights(sample_weight, x)
+        classes, labels = np.unique(y[weights > 0], return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidArgumentError(
+                f"Expected at least two classes in `y`, but got one class, {classes.tolist()[0]!r}, in {len(labels)} samples."
+            )
+        examples = distinct(x[weights > 0], labels.reshape(-1), weights[weights > 0])
+        examples = examples._replace(weights=examples.counts * self._class_weights(examples, classes)[examples.y])
+        if goes_on:
+            self._check_continues(settings, classes)
+            settings = settings.with_known(self.lam_, self.beta_)
+            scaler, seed, fits, start = self.scaler_, self._seed, self._fits + 1, self.posterior_
+        else:
+            scaler = StandardScaler().fit(examples.x, sample_weight=examples.counts) if standardize else None
+            seed, fits, start = int(check_random_state(self.random_state).randint(_LARGEST_SEED)), 0, None
+        found = Learner(settings, len(classes), seed, fits, start).learn(examples._replace(x=_inputs(examples.x, scaler)))
+        self.classes_, self.scaler_, self._seed, self._fits = classes, scaler, seed, fits
+        self.posterior_, self.history_ = found.posterior, found.history
+        self.lam_, self.beta_, self.choices_ = found.lam, found.beta, list(found.tried)
+        self.n_iter_ = len(found.history.epochs)
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The probability of each class, shape ``[n, K]``: the mean over sampled networks."""
+        probs: Floats = self._predictive(X).probs.cpu().numpy()
+        return probs
+
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The logarithm of `predict_proba`."""
+        logs: Floats = np.log(self.predict_proba(X))
+        return logs
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """The most probable class of each row."""
+        probs = self.predict_proba(X)
+        found: npt.NDArray[Any] = self.classes_[probs.argmax(1)]
+        return found
+
+    def predict_uncertainty(self, X: Any) -> Uncertainty:  # noqa: N803
+        """How sure each prediction is, and what the doubt is made of.
+
+        Examples:
+            >>> from sklearn.datasets import load_iris
+            >>> x, y = load_iris(return_X_y=True)
+            >>> found = CalibayesClassifier(epochs=5, random_state=0).fit(x, y).predict_uncertainty(x)
+            >>> found.confidence.shape, bool((found.entropy >= found.epistemic).all())
+            ((150,), True)
+        """
+        return Uncertainty.of(self._predictive(X))
+
+    def _predictive(self, X: Any) -> Predictive:  # noqa: N803
+        check_is_fitted(self)
+        x = validate_data(self, X, dtype=np.float32 if self.scaler_ is None else np.float64, reset=False)
+        inputs = _inputs(x, self.scaler_)
+        return predict(self.posterior_, inputs, samples=self.predict_samples, seed=self._seed, dtype=torch.float64)
+
+    def _class_weights(self, examples: Examples, classes: npt.NDArray[Any]) -> Floats:
+        if self.class_weight == "balanced":
+            of_class = np.bincount(examples.y, weights=examples.counts)
+            return np.asarray(of_class.sum() / (len(classes) * of_class))
+        return np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes[examples.y]), dtype=np.float64)
+
+    def _check_continues(self, settings: Settings, classes: npt.NDArray[Any]) -> None:
+        """Raise if a further fit cannot go on from the last one."""
+        if not np.array_equal(classes, self.classes_):
+            raise InvalidArgumentError(
+                f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
+                f"{classes.tolist()}. Use `warm_start=False` to start anew."
+            )
+        if is_bayesian(settings.scheme) != isinstance(self.posterior_, MeanField):
+            raise InvalidArgumentError(
+                f"With `warm_start`, a {type(self.posterior_).__name__} cannot go on as {settings.scheme!r}. Use the scheme "
+                "that it began with, or `warm_start=False` to start anew."
+            )
+
+
+def _weights(sample_weight: Any, x: Floats) -> Floats:
+    weights: Floats = _check_sample_weight(sample_weight, x, dtype=np.float64)
+    if (weights < 0).any():
+        place = int(np.flatnonzero(weights < 0)[0])
+        raise InvalidArgumentError(f"Expected no negative `sample_weight`, but number {place} is {weights[place]}.")
+    if not weights.any():
+        raise InvalidArgumentError("Expected some `sample_weight` to be positive, but each weight is zero: no sample counts.")
+    return weights
+
+
+def _inputs(x: Floats, scaler: StandardScaler | None) -> npt.NDArray[np.float32]:
+    """What the network sees."""
+    values = x if scaler is None else np.clip(scaler.transform(x), -_FARTHEST, _FARTHEST)
+    return np.ascontiguousarray(values, dtype=np.float32)

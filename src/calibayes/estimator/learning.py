@@ -1,0 +1,134 @@
+"""From examples to a trained posterior: the choice of λ and β, and the training itself."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+from torch.optim.lr_scheduler import CosineAnnealingLR
+
+from calibayes.errors import NetworkOutputError
+from calibayes.estimator.examples import Examples
+from calibayes.estimator.network import made
+from calibayes.estimator.settings import Settings
+from calibayes.posterior import MeanField, Point
+from calibayes.predictive import predict
+from calibayes.randomness import derived_seed
+from calibayes.recipes.choosing import Tried, choose, validation_scores
+from calibayes.recipes.schemes import build, combinations
+from calibayes.training import History, fit
+
+__all__ = ["Learned", "Learner"]
+
+
+@dataclass(frozen=True)
+class Learned:
+    r"""What was learned from examples.
+
+    Attributes:
+        posterior: the trained one.
+        history: the course of its training.
+        lam: its $\lambda$, zero for a scheme without.
+        beta: its $\beta$, zero for a scheme without.
+        tried: what was tried to find them; empty if there was nothing to choose.
+    """
+
+    posterior: Point | MeanField
+    history: History
+    lam: float
+    beta: float
+    tried: tuple[Tried, ...] = ()
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Trains posteriors.
+
+    Attributes:
+        settings: how.
+        classes: how many there are.
+        seed: of all that is random.
+        fits: how many trainings with this seed came before: each has an order and noise of its own, but all hold out alike.
+        start: a trained posterior to go on from, if there is one.
+    """
+
+    settings: Settings
+    classes: int
+    seed: int
+    fits: int = 0
+    start: Point | MeanField | None = None
+
+    def learn(self, examples: Examples) -> Learned:
+        r"""Choose $\lambda$ and $\beta$ if they are to be chosen, and train.
+
+        What was chosen is trained again on all examples; with early stopping, which needs the validation part to the end,
+        the chosen posterior is kept as it is.
+        """
+        settings = self.settings
+        pairs = combinations(settings.scheme, settings.lams, settings.betas)
+        if len(pairs) == 1 and settings.stopping is None:
+            return self.train(examples, None, *pairs[0])
+        training, validation = examples.split(settings.validation_fraction, self.seed)
+        if len(pairs) == 1:
+            return self.train(training, validation, *pairs[0])
+        chosen = choose(
+            pairs,
+            lambda lam, beta: self._uninterrupted(training, validation, lam, beta),
+            lambda found: validation_scores(found.posterior, validation.data, samples=settings.predict_samples, seed=self.seed),
+        )
+        found = chosen.model
+        if settings.stopping is None:
+            found = self.train(examples, None, chosen.best.lam, chosen.best.beta)
+        return Learned(found.posterior, found.history, found.lam, found.beta, chosen.tried)
+
+    def _uninterrupted(self, training: Examples, validation: Examples, lam: float, beta: float) -> Learned:
+        """One of several trainings: Ctrl-C in it ends all of them."""
+        found = self.train(training, None if self.settings.stopping is None else validation, lam, beta)
+        if found.history.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return found
+
+    def train(self, training: Examples, validation: Examples | None, lam: float, beta: float) -> Learned:
+        r"""Train with one $\lambda$ and $\beta$; ``validation`` is for early stopping."""
+        settings = self.settings
+        rows, features = training.x.shape
+        posterior, objective = build(
+            settings.scheme,
+            made(settings.network, rows, features, self.classes, self.seed),
+            lam=lam,
+            beta=beta * training.rows_per_count,
+            prior_std=settings.prior_std,
+            init_std=settings.init_std,
+            calibration=settings.calibration,
+        )
+        if self.start is not None:
+            posterior = copy.deepcopy(self.start)
+        self._check_outputs(posterior, training)
+        steps = settings.epochs * -(-rows // settings.batch_size)
+        history = fit(
+            posterior,
+            training.data,
+            objective,
+            optimizer=lambda parameters: settings.optimizer(parameters, lr=settings.learning_rate),
+            scheduler=lambda optimizer: CosineAnnealingLR(optimizer, steps),
+            scheduler_interval="step",
+            epochs=settings.epochs,
+            batch_size=settings.batch_size,
+            samples=settings.samples,
+            validation=None if validation is None else validation.data,
+            validation_samples=settings.predict_samples,
+            early_stopping=None if validation is None else settings.stopping,
+            seed=derived_seed(self.seed, "fit", self.fits),
+            device=settings.device,
+            group=None,
+            progress=bool(settings.verbose),
+        )
+        return Learned(posterior, history, lam if objective.lam else 0.0, beta if objective.beta else 0.0)
+
+    def _check_outputs(self, posterior: Point | MeanField, training: Examples) -> None:
+        outputs = predict(posterior, training.x[:2], samples="mean").probs.shape[1]
+        if outputs != self.classes:
+            raise NetworkOutputError(
+                f"Expected the network to have an output for each of the {self.classes} classes in `y`, but it has {outputs}. "
+                "A function as `network` is told how many: `lambda features, classes: ...`."
+            )

@@ -1,0 +1,110 @@
+r"""Choose $\lambda$ and $\beta$ on validation data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from calibayes.data.batches import as_source
+from calibayes.errors import InvalidArgumentError
+from calibayes.metrics import accuracy, brier, ece, nll
+from calibayes.posterior.base import Posterior
+from calibayes.predictive import predict_source
+
+__all__ = ["BETAS", "LAMS", "Chosen", "Tried", "ValidationScores", "choose", "validation_scores"]
+
+LAMS = (1.0, 10.0, 100.0)
+r"""The values of $\lambda$ that doors try where they are to choose: from one that is hardly felt to one that costs accuracy."""
+
+BETAS = (0.01, 0.1, 1.0)
+r"""The values of $\beta$ that doors try where they are to choose: from a posterior that follows the data to the free energy."""
+
+Model = TypeVar("Model")
+
+
+class ValidationScores(NamedTuple):
+    """What a trained model is worth on validation data."""
+
+    nll: float
+    ece: float
+    accuracy: float
+    brier: float
+
+
+class Tried(NamedTuple):
+    r"""One pair of $\lambda$ and $\beta$, and the validation scores of what was trained with it."""
+
+    lam: float
+    beta: float
+    nll: float
+    ece: float
+    accuracy: float
+    brier: float
+
+
+@dataclass(frozen=True)
+class Chosen(Generic[Model]):
+    """The best of several models.
+
+    Attributes:
+        model: what was trained with the chosen values.
+        best: those values, and its validation scores.
+        tried: all that were tried, in the order in which they were.
+    """
+
+    model: Model
+    best: Tried
+    tried: tuple[Tried, ...]
+
+
+def choose(
+    pairs: Iterable[tuple[float, float]],
+    train: Callable[[float, float], Model],
+    score: Callable[[Model], ValidationScores],
+) -> Chosen[Model]:
+    r"""Train with every pair of $\lambda$ and $\beta$, and keep the one with the lowest validation NLL; of equals the first.
+
+    The NLL is a proper score: unlike the calibration error alone, it cannot be had by giving up on accuracy. Only the best
+    model so far is held in memory.
+
+    Args:
+        pairs: what to try; `calibayes.recipes.schemes.combinations` makes those that a scheme can tell apart.
+        train: makes a model from $\lambda$ and $\beta$.
+        score: its validation scores, such as those of `validation_scores`.
+
+    Examples:
+        >>> found = choose([(1.0, 0.1), (10.0, 0.1)], lambda lam, beta: lam, lambda model: ValidationScores(1 / model, 0, 1, 0))
+        >>> found.model, found.best.lam, len(found.tried)
+        (10.0, 10.0, 2)
+    """
+    tried: list[Tried] = []
+    best: tuple[Model, Tried] | None = None
+    for lam, beta in pairs:
+        model = train(lam, beta)
+        tried.append(Tried(lam, beta, *score(model)))
+        if best is None or _rank(tried[-1]) < _rank(best[1]):
+            best = model, tried[-1]
+    if best is None:
+        raise InvalidArgumentError("Expected at least one pair of `lam` and `beta` to choose from, but got none.")
+    return Chosen(*best, tuple(tried))
+
+
+def _rank(tried: Tried) -> float:
+    return math.inf if math.isnan(tried.nll) else tried.nll
+
+
+def validation_scores(posterior: Posterior, validation: Any, *, samples: int = 20, seed: int = 0) -> ValidationScores:
+    """The validation scores of a posterior, on data of any kind that `calibayes.fit` takes, with its weights if it has any.
+
+    Examples:
+        >>> posterior = calibayes.Point(torch.nn.Linear(4, 3))
+        >>> scores = validation_scores(posterior, (torch.randn(50, 4), torch.arange(50) % 3))
+        >>> 0 < scores.ece < 1, scores.nll > 0
+        (True, True)
+    """
+    source = as_source(validation, 512, "validation")
+    predictive, targets, weights = predict_source(posterior, source, samples=samples, seed=seed)
+    metrics = (nll, ece, accuracy, brier)
+    return ValidationScores(*(metric(predictive.probs, targets, weights=weights) for metric in metrics))
