@@ -78,7 +78,7 @@ def dates(column: Any, name: str, first: int = 0) -> Floats:
         what = f"{shown(column[row].as_py())} is not a date. Write it like 2024-12-31 or 2024-12-31 23:59."
         raise DataError(f"Row {first + row + 1:,}, column {shown(name)}: {what}")
     days = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    parts = (days, found.dt.month, found.dt.dayofweek, found.dt.hour)
+    parts = (days, found.dt.month, found.dt.day_of_week, found.dt.hour)
     return np.stack([part.to_numpy(dtype=np.float64, na_value=np.nan) for part in parts], axis=1)
 
 

@@ -64,9 +64,10 @@ def labels_of(table: Any, target: str, drop_rare: bool) -> Labels:
     _refuse_amounts(column, counts, target)
     rare = sorted(label for label, count in counts.items() if count < _LEAST)
     if rare and not drop_rare:
+        told = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
         raise DataError(
-            f"{counted(len(rare), 'class')[:-1] + 'es' if len(rare) > 1 else '1 class'} of {shown(target)} with fewer than "
-            f"{_LEAST} examples, one for each part: {listed(rare)}. Give more examples, or leave them out: --drop-rare."
+            f"{told} of {shown(target)} with fewer than {_LEAST} examples, one for each part: {listed(rare)}. "
+            "Give more examples, or leave them out: --drop-rare."
         )
     if rare:
         left = sum(counts.pop(label) for label in rare)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibayes.checks import positive_integer
 from calibayes.data.predictions.texts import as_text
@@ -22,6 +23,8 @@ __all__ = ["FORMATS", "check_encoding", "read_table", "table_from", "tables"]
 
 FORMATS = ".csv, .tsv, .txt, .jsonl or .ndjson (each also .gz), .parquet, or a folder with a folder for each class"
 _TEXT, _JSON = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson")
+Floats = npt.NDArray[np.float64]
+
 _ROWS = 8192
 _MOST_BYTES = 2 << 30
 
@@ -75,18 +78,19 @@ def read_table(
     most = None if max_rows is None else positive_integer("max_rows", max_rows)
     generator = np.random.default_rng(derived_seed(seed, "rows"))
     kept: list[Any] = []
-    keys = np.empty(0)
-    total = 0
+    keys: list[Floats] = []
+    total = held = size = 0
     for table in tables(path, encoding=encoding, delimiter=delimiter):
-        total += table.num_rows
         kept.append(table)
-        keys = np.concatenate([keys, generator.random(table.num_rows)])
-        if most is not None and len(keys) > 2 * most + _ROWS:
+        keys.append(generator.random(table.num_rows))
+        total, held, size = total + table.num_rows, held + table.num_rows, size + table.nbytes
+        if most is not None and held > 2 * most + _ROWS:
             kept, keys = _drawn(kept, keys, most)
-        if sum(each.nbytes for each in kept) > _MOST_BYTES:
+            held, size = most, kept[0].nbytes
+        if size > _MOST_BYTES:
             raise DataError(
                 f"{shown_path(path)}: more than {_MOST_BYTES >> 30} GiB after {total:,} rows, too much to train on at once. "
-                f"Train on {'fewer rows' if most else 'some of them, drawn at random'}: --max-rows {len(keys) // 2}, say."
+                f"Train on {'fewer rows' if most else 'some of them, drawn at random'}: --max-rows {held // 2}, say."
             )
     if not total:
         raise DataError(f"{shown_path(path)}: there are no rows. Write one for each example.")
@@ -121,15 +125,14 @@ def check_encoding(encoding: str) -> str:
         ) from None
 
 
-def _drawn(kept: list[Any], keys: np.typing.NDArray[np.float64], most: int) -> tuple[list[Any], np.typing.NDArray[np.float64]]:
+def _drawn(kept: list[Any], keys: list[Floats], most: int) -> tuple[list[Any], list[Floats]]:
     """The rows with the ``most`` smallest keys, in their order: those that are kept later would be the same."""
     import pyarrow as pa
 
-    if len(keys) <= most:
-        return kept, keys
-    chosen = np.zeros(len(keys), dtype=bool)
-    chosen[np.argsort(keys, kind="stable")[:most]] = True
-    return [pa.concat_tables(kept).filter(pa.array(chosen)).combine_chunks()], keys[chosen]
+    every = np.concatenate(keys)
+    chosen = np.zeros(len(every), dtype=bool)
+    chosen[np.argsort(every, kind="stable")[:most]] = True
+    return [pa.concat_tables(kept).filter(pa.array(chosen)).combine_chunks()], [every[chosen]]
 
 
 def _checked_format(path: Path, encoding: str) -> str:
@@ -174,6 +177,7 @@ def _as_texts(table: Any) -> Any:
     import pyarrow as pa
     from pyarrow import types
 
+    table = table.select([place for place, name in enumerate(table.column_names) if name.strip()])  # others cannot be meant
     repeated = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
     if repeated is not None:
         raise DataError(f"There is more than one column {shown(repeated)}. Rename all but one.")
