@@ -106,7 +106,6 @@ def train(
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
     posterior.to("cpu")
-
     return _judged(prepared, chosen, posterior, history)
 
 

@@ -65,8 +65,10 @@ def _csv(file: Any) -> Iterator[Write]:
             begun = True
         rows.writerows(zip(*map(_texts, columns.values()), strict=True))
 
-    yield write
-    stream.detach()
+    try:
+        yield write
+    finally:
+        stream.detach()  # the file is closed by whoever opened it
 
 
 def _texts(column: Any) -> Any:
