@@ -28,7 +28,7 @@ def call(*words: object) -> Result:
 def test_train_predict_evaluate(place: Path) -> None:
     done = run("train", "data.csv", "--target", "kind", "-o", "my model", "--epochs", "3", "--scheme", "fnn", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert "58 rows to train, 14 to validate, 18 to test; 2 classes of 'kind'. FNN" in done.stderr
+    assert "59 rows to train, 13 to validate, 18 to test; 2 classes of 'kind'. FNN" in done.stderr
     for words in ("18 test rows, which training has not seen", "accuracy", "NLL", "ECE", "with temperature"):
         assert words in done.stdout
     assert "Next: calibayes predict 'my model' new.csv -o predictions.csv" in done.stdout
@@ -102,7 +102,7 @@ def test_compare_shows_a_file_of_ones_own(place: Path) -> None:
     words = ("--quick", "--epochs", "1", "--lams", "3", "--betas", "0.1", "--workers", "1", "--out", "found")
     done = call("compare", "data.csv", "--target", "kind", *words)
     assert done.exit_code == 0, done.output
-    assert "data.csv, 2 classes of 'kind': 58 rows to train" in done.stderr
+    assert "data.csv, 2 classes of 'kind': 59 rows to train" in done.stderr
     assert "18 test rows" in done.stdout
     assert (place / "found" / "report.html").exists()
 
