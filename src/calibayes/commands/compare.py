@@ -72,7 +72,7 @@ def compare(
     )
 
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    said = {name: ctx.params[name] for name in _OF_A_FILE if ctx.params[name] is not None}
+    said = given.typed_in(ctx, _OF_A_FILE)
     if data is None:
         if said:
             flag = f"--{next(iter(said)).replace('_', '-')}"

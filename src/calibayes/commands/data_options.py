@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +21,7 @@ __all__ = [
     "OwnData",
     "Target",
     "Text",
+    "typed_in",
 ]
 
 _DATA = "A table (.csv, .tsv, .parquet, .jsonl), or a folder with a folder for each class of images or texts."
@@ -49,3 +51,8 @@ Embeddings = Annotated[
 ImageSize = Annotated[
     int | None, typer.Option(help="Height and width that images are brought to.", show_default="28 grey, 32 colour")
 ]
+
+
+def typed_in(ctx: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """The options among ``names`` that were typed; one that may be repeated and was not is an empty list."""
+    return {name: ctx.params[name] for name in names if ctx.params[name] not in (None, (), [])}

@@ -75,7 +75,7 @@ def train(
     from calibayes.files import TrainSettings, train
     from calibayes.files.settings import read_settings
 
-    typed = {name: value for name, value in ctx.params.items() if name not in _OTHERS and value is not None}
+    typed = given.typed_in(ctx, [name for name in ctx.params if name not in _OTHERS])
     settings = TrainSettings.of({**({} if config is None else _dashed(read_settings(config))), **typed})
     check_place("--out", out, [data] if data.is_file() else [], "the data that are to be read")
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
