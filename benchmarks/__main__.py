@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{', '.join(_QUICK)} alone, in tiny sizes: does everything run? nothing is written",
+        help=f"{', '.join(_QUICK)} alone, tiny: does everything run? nothing is written",
     )
     arguments = parser.parse_args()
     wanted = arguments.sections or _DEFAULT

@@ -18,7 +18,7 @@ from calibayes.posterior.mean_field import MeanField
 from calibayes.posterior.point import Point
 from calibayes.treefile import TreeFileError, read_tree, write_tree
 
-__all__ = ["CheckpointFolder", "load", "save"]
+__all__ = ["CheckpointFolder", "as_tree", "from_tree", "load", "save"]
 
 _KEPT = 2
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
@@ -39,12 +39,13 @@ def save(posterior: Posterior, path: str | Path) -> None:
         15
     """
     try:
-        write_tree(Path(path), "model", _tree(posterior))
+        write_tree(Path(path), "model", as_tree(posterior))
     except OSError as error:
         raise ModelFileError(f"{path} cannot be written: {error.strerror or error}. Does its folder exist?") from error
 
 
-def _tree(posterior: Posterior) -> dict[str, Any]:
+def as_tree(posterior: Posterior) -> dict[str, Any]:
+    """What a file has to hold of a posterior, for `from_tree` to build it again."""
     return {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())}
 
 
@@ -62,6 +63,11 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
         tree = read_tree(Path(path), "model")
     except TreeFileError as error:
         raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+    return from_tree(tree, net, path)
+
+
+def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
+    """The posterior that a file holds; ``path`` is for messages, everything else is as in `load`."""
     try:
         saved = tree["architecture"]
         posterior = _rebuilt(saved, net, str(path))

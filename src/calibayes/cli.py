@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
-from calibayes.commands import compare, data, demo, evaluate, reproduce, sweep
+from calibayes.commands import compare, data, demo, evaluate, predict, reproduce, sweep, train
 from calibayes.errors import CalibayesError
 
 __all__ = ["app"]
@@ -55,7 +55,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo.demo, evaluate.evaluate, compare.compare, sweep.sweep, reproduce.reproduce):
+for command in (
+    demo.demo,
+    train.train,
+    predict.predict,
+    evaluate.evaluate,
+    compare.compare,
+    sweep.sweep,
+    reproduce.reproduce,
+):
     app.command()(command)
 app.add_typer(data.app, name="data")
 
@@ -78,7 +86,11 @@ def _main(
 
         calibayes demo
 
-    It needs no download and takes less than two minutes on two cores. Predictions of a model of your own in a file?
+    It needs no download and takes less than two minutes on two cores. A table of your own, with a column of classes?
+
+        calibayes train data.csv --target label
+
+    Predictions of a model of your own in a file?
 
         calibayes evaluate predictions.csv
     """

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from calibayes.commands.places import check_place
 from calibayes.commands.typed import typed
-from calibayes.errors import InvalidArgumentError
 
 __all__ = ["evaluate"]
 
@@ -58,7 +57,7 @@ def evaluate(
     from calibayes.report.printed import show
 
     if report is not None:
-        _check_place(report, files)
+        check_place("--report", report, files, "the predictions that are to be evaluated")
     positive_integer("--bins", bins, MOST_BINS)
     positive_integer("--replicates", replicates, MOST_REPLICATES)
     share("--level", level)
@@ -102,19 +101,3 @@ def evaluate(
         show(found, Console(highlight=False))
     if report is not None:
         aside.print(f"Written: {report}", markup=False, soft_wrap=True)
-
-
-def _check_place(path: Path, inputs: list[Path]) -> None:
-    """Raise unless a file can be written there: before the work is done, not after; nothing but a file is replaced."""
-    try:
-        what = ""
-        if path.exists() and not path.is_file():
-            what = "is not a file"
-        elif any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
-            what = "holds the predictions that are to be evaluated"
-        elif not os.access(path.parent, os.W_OK | os.X_OK):
-            what = f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
-    except OSError as error:
-        what = f"cannot be written: {error.strerror or error}"
-    if what:
-        raise InvalidArgumentError(f"Expected --report to name a file to write, but {str(path)!r} {what}")

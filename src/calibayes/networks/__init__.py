@@ -9,6 +9,7 @@ from calibayes.networks.resnet_cifar import ResNetCIFAR, resnet20
 from calibayes.networks.small_cnn import SmallCNN
 from calibayes.networks.text_cnn import TextCNN
 from calibayes.networks.weights import load_weights
+from calibayes.networks.word_bag import WordBag
 
 __all__ = [
     "CIFAR10",
@@ -19,6 +20,7 @@ __all__ = [
     "ResNetCIFAR",
     "SmallCNN",
     "TextCNN",
+    "WordBag",
     "load_weights",
     "resnet18",
     "resnet20",

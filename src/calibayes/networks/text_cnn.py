@@ -67,8 +67,7 @@ class TextCNN(nn.Module):
         self.pool = check_size("pool", pool)
         self.embedding = _embedding(embeddings)
         self.padding = None if padding is None else _checked_padding(padding, self.embedding.num_embeddings)
-        # Backwards from one position at the end: convolution, pool and convolution, pool and convolution.
-        self.shortest = ((_WIDTH * pool + _WIDTH - 1) * pool) + _WIDTH - 1
+        self.shortest = self.shortest_for(pool)
         self.features = nn.Sequential(
             WordConvolution(self.embedding.embedding_dim, channels, _WIDTH),
             _MaxPool((1, pool)),
@@ -84,6 +83,12 @@ class TextCNN(nn.Module):
             nn.ReLU(),
             nn.Linear(hidden, classes),
         )
+
+    @staticmethod
+    def shortest_for(pool: int) -> int:
+        """The least number of words for a ``pool``, which `shortest` has."""
+        # Backwards from one position at the end: convolution, pool and convolution, pool and convolution.
+        return ((_WIDTH * pool + _WIDTH - 1) * pool) + _WIDTH - 1
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits ``[n, classes]`` of word indices ``[n, length]``."""

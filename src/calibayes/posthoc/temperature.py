@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from typing import Self
 
 import torch
 from torch import Tensor
 
+from calibayes.checks import positive, positive_integer
 from calibayes.metrics.arrays import Array, Predictions
 from calibayes.posthoc.base import PosthocWarning, Scaling
 from calibayes.posthoc.scores import blocks, log_scores, read_held_out
@@ -38,6 +40,18 @@ class TemperatureScaling(Scaling):
     """
 
     _temperature: float | None = None
+
+    @classmethod
+    def of(cls, temperature: float, classes: int) -> Self:
+        """The scaling by a temperature that is known from before.
+
+        Examples:
+            >>> TemperatureScaling.of(2.0, classes=2).transform(torch.tensor([[0.9, 0.1]]))
+            tensor([[0.7500, 0.2500]])
+        """
+        made = cls()
+        made._temperature, made._classes = positive("temperature", temperature), positive_integer("classes", classes)
+        return made
 
     @property
     def temperature(self) -> float:

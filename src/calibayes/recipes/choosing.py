@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from calibayes.data.batches import as_source
+from calibayes.data.sources import as_source
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.posterior.base import Posterior

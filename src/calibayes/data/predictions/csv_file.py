@@ -26,7 +26,7 @@ from calibayes.data.predictions.csv_rows import (
 from calibayes.data.predictions.source import Contents, Floats, Ints, TextColumn
 from calibayes.data.predictions.wording import complaint, counted, problem, shown
 
-__all__ = ["CsvFile"]
+__all__ = ["CsvFile", "QuoteCounter"]
 
 
 class CsvFile:
@@ -93,7 +93,7 @@ class CsvFile:
 
         try:
             try:
-                with _QuoteCounter(open_bytes(self._path)) as stream:
+                with QuoteCounter(open_bytes(self._path)) as stream:
                     stream.skip(self._layout.offset)
                     contents = self._fast(stream, texts, numbers)
                     # Quotation marks come in pairs, but also alone inside a cell (5" of rain): that takes a closer look.
@@ -181,7 +181,7 @@ class CsvFile:
         return problem(self._path, f"the gzip file is damaged or cut off ({shown(error)}). Write or copy it again.")
 
 
-class _QuoteCounter(io.BufferedIOBase):
+class QuoteCounter(io.BufferedIOBase):
     """A stream that counts the quotation marks that pass through it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -189,17 +189,21 @@ class _QuoteCounter(io.BufferedIOBase):
         self.quotes = 0
 
     def readable(self) -> bool:
+        """Yes."""
         return True
 
     def skip(self, size: int) -> None:
+        """Begin after so many bytes."""
         self._stream.seek(size)
 
     def read(self, size: int | None = -1, /) -> bytes:
+        """The next bytes."""
         data = self._stream.read(-1 if size is None else size)
         self.quotes += data.count(b'"')
         return data
 
     def close(self) -> None:
+        """Close the stream beneath."""
         self._stream.close()
         super().close()
 

@@ -54,9 +54,9 @@ def open_bytes(path: Path) -> IO[bytes]:
     return stream
 
 
-def open_lines(stream: IO[bytes]) -> TextIOWrapper:
+def open_lines(stream: IO[bytes], encoding: str = "utf-8") -> TextIOWrapper:
     """The lines of a stream, ended by LF, CRLF or CR. What is not UTF-8 comes as surrogates, for `is_utf8` to find."""
-    return TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
+    return TextIOWrapper(stream, encoding=encoding, errors="surrogateescape", newline="")
 
 
 def is_utf8(text: str) -> bool:
@@ -94,10 +94,10 @@ def records(path: Path, lines: Iterable[str], delimiter: str, before: int = 0) -
         csv.field_size_limit(limit)
 
 
-def unclosed_quote(path: Path, layout: Layout) -> int | None:
+def unclosed_quote(path: Path, layout: Layout, encoding: str = "utf-8") -> int | None:
     """The line of a quotation mark that is never closed, so that it swallows the rest of the file; None if there is none."""
     end = "the end"
-    with open_lines(open_bytes(path)) as lines:
+    with open_lines(open_bytes(path), encoding) as lines:
         for _ in islice(lines, layout.lines):
             pass
         last: tuple[int, list[str]] = (0, [])
@@ -113,9 +113,9 @@ def _then(lines: Iterable[str], end: str) -> Iterator[str]:
     yield end
 
 
-def find_layout(path: Path, delimiter: str | None) -> Layout:
-    """The delimiter, the header and the first rows of a file."""
-    head, whole = _head(path)
+def find_layout(path: Path, delimiter: str | None, *, encoding: str = "utf-8", least: int = 2) -> Layout:
+    """The delimiter, the header (of at least so many columns) and the first rows of a file."""
+    head, whole = _head(path, encoding)
     size, skipped = 0, 0
     if head and head[0].startswith("\ufeff"):
         size, head[0] = len("\ufeff".encode()), head[0][1:]
@@ -131,7 +131,7 @@ def find_layout(path: Path, delimiter: str | None) -> Layout:
     bad = next((name for name in header if not is_utf8(name)), None)
     if bad is not None:
         raise problem(path, f"the column name {shown(bad)} is not UTF-8. Save the file as UTF-8.", where=f"line {rows[0][0]}")
-    if len(header) < 2:
+    if len(header) < least:
         looked = f"no {shown(delimiter)}" if delimiter else "no comma, semicolon or tab"
         what = (
             f"there is {looked} in the header {shown(header[0])}, so there is one column only. Name the delimiter: --delimiter."
@@ -154,11 +154,11 @@ def _header_lines(head: list[str], delimiter: str) -> int:
     return reader.line_num
 
 
-def _head(path: Path) -> tuple[list[str], bool]:
+def _head(path: Path, encoding: str) -> tuple[list[str], bool]:
     """The first lines of a file, and whether they are the whole of it."""
     head: list[str] = []
     characters = 0
-    with open_lines(open_bytes(path)) as lines:
+    with open_lines(open_bytes(path), encoding) as lines:
         for line in lines:
             # A header and one row are needed, however long they are.
             if len(head) >= 3 and (len(head) >= _SAMPLE_LINES or characters >= _SAMPLE_CHARACTERS):

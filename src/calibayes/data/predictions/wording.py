@@ -8,10 +8,11 @@ from pathlib import Path
 
 from calibayes.errors import PredictionFileError
 
-__all__ = ["complaint", "counted", "infinite", "listed", "missing", "problem", "shown", "shown_path"]
+__all__ = ["MISSING", "complaint", "counted", "infinite", "listed", "missing", "problem", "shown", "shown_path"]
 
 _VALUE_LIMIT, _PATH_LIMIT, _LIST_LIMIT = 60, 300, 12
-_MISSING = {"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nil", "-", "?", "."}
+#: What people write, in any case, where a number is missing.
+MISSING = {"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nil", "-", "?", "."}
 _INFINITE = re.compile(r"[+-]?(?:inf|infinity|∞)", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?[\d.,'\s]*,[\d.,'\s]*(?:[eE][+-]?\d+)?", re.ASCII)
 
@@ -74,7 +75,7 @@ def complaint(cell: str) -> str:
         "'0,5' has a comma. Write numbers with a decimal point and without thousands separators, like 0.25."
     """
     text = cell.strip()
-    if not text or text.lower() in _MISSING:
+    if not text or text.lower() in MISSING:
         return missing(cell)
     if _INFINITE.fullmatch(text):
         return infinite(cell)

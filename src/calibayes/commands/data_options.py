@@ -1,0 +1,58 @@
+"""The options that say what a file of the user's own holds, the same for every command that trains on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "Categorical",
+    "Data",
+    "Delimiter",
+    "DropRare",
+    "Embeddings",
+    "Encoding",
+    "Ignore",
+    "ImageSize",
+    "MaxRows",
+    "OwnData",
+    "Target",
+    "Text",
+    "typed_in",
+]
+
+_DATA = "A table (.csv, .tsv, .parquet, .jsonl), or a folder with a folder for each class of images or texts."
+
+Data = Annotated[Path, typer.Argument(help=_DATA, show_default=False)]
+OwnData = Annotated[Path | None, typer.Argument(help=_DATA, show_default="images that come with calibayes")]
+Target = Annotated[str | None, typer.Option(help="The column of the classes.", show_default=False)]
+Text = Annotated[
+    list[str] | None, typer.Option(help="A column of texts to classify by; may be repeated.", show_default="all columns")
+]
+Ignore = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(help="A column of categories that look like numbers; may be repeated.", show_default=False),
+]
+DropRare = Annotated[
+    bool | None,
+    typer.Option("--drop-rare", help="Leave classes with fewer than three examples out.", show_default=False),
+]
+Encoding = Annotated[str | None, typer.Option(help="Of the letters of texts.", show_default="utf-8")]
+Delimiter = Annotated[str | None, typer.Option(help="What separates the cells of a CSV file.", show_default="found")]
+MaxRows = Annotated[int | None, typer.Option(help="Train on at most so many rows, drawn by the seed.", show_default="all")]
+Embeddings = Annotated[
+    str | None,
+    typer.Option(help="Word vectors: learned, or glove (calibayes data get glove).", show_default="learned"),
+]
+ImageSize = Annotated[
+    int | None, typer.Option(help="Height and width that images are brought to.", show_default="28 grey, 32 colour")
+]
+
+
+def typed_in(ctx: typer.Context, names: Iterable[str]) -> dict[str, Any]:
+    """The options among ``names`` that were typed; one that may be repeated and was not is an empty list."""
+    return {name: ctx.params[name] for name in names if ctx.params[name] not in (None, (), [])}

@@ -1,0 +1,188 @@
+"""Columns of a table as numbers for a network: each kind of column knows how."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from calibayes.files.cells import DATE_PARTS, cells, dates, numbers
+from calibayes.files.fields import Fields
+
+__all__ = ["Category", "Column", "Date", "Number", "column_from"]
+
+Floats = npt.NDArray[np.float32]
+_FAR = 10.0  # standard deviations: a cell that lies further off counts as this far
+_MOST_VALUES = 100_000
+
+
+class Column(Protocol):
+    """A column, and what is made of it."""
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+
+    @property
+    def width(self) -> int:
+        """How many numbers become of a cell."""
+
+    def encode(self, table: Any, first: int) -> Floats:
+        """The numbers ``[n, width]`` of the rows of a table; ``first`` is the number of its first row, for messages."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a file."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """Numbers, standardised; a missing one is the mean, and said to be missing where training had such.
+
+    Attributes:
+        name: of the column.
+        mean: of the training examples.
+        std: of the training examples.
+        missing: whether some of them were missing.
+    """
+
+    kind: ClassVar[str] = "number"
+    name: str
+    mean: float
+    std: float
+    missing: bool
+
+    @classmethod
+    def fit(cls, name: str, values: npt.NDArray[np.float64]) -> Self:
+        """What the training examples' values say."""
+        known = values[~np.isnan(values)]
+        return cls(name, float(known.mean()), float(known.std()) or 1.0, len(known) < len(values))
+
+    @property
+    def width(self) -> int:
+        """How many numbers become of a cell."""
+        return 1 + self.missing
+
+    def encode(self, table: Any, first: int) -> Floats:
+        """Standardised numbers, and whether they are missing."""
+        return _standardised(numbers(cells(table, self.name), self.name, first)[:, None], [self.mean], [self.std], self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a file."""
+        return {"kind": self.kind, **asdict(self)}
+
+    @classmethod
+    def of(cls, fields: Fields) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(fields.text("name"), fields.number("mean"), fields.number("std", positive=True), fields.flag("missing"))
+
+
+@dataclass(frozen=True)
+class Date:
+    """Dates as day, month, weekday and hour, each standardised.
+
+    Attributes:
+        name: of the column.
+        means: of the parts, over the training examples.
+        stds: of the parts.
+        missing: whether some were missing.
+    """
+
+    kind: ClassVar[str] = "date"
+    name: str
+    means: tuple[float, ...]
+    stds: tuple[float, ...]
+    missing: bool
+
+    @classmethod
+    def fit(cls, name: str, values: npt.NDArray[np.float64]) -> Self:
+        """What the training examples' values say."""
+        known = values[~np.isnan(values[:, 0])]
+        stds = tuple(float(std) or 1.0 for std in known.std(0))
+        return cls(name, tuple(known.mean(0).tolist()), stds, len(known) < len(values))
+
+    @property
+    def width(self) -> int:
+        """How many numbers become of a cell."""
+        return len(DATE_PARTS) + self.missing
+
+    def encode(self, table: Any, first: int) -> Floats:
+        """Standardised parts, and whether the date is missing."""
+        return _standardised(dates(cells(table, self.name), self.name, first), self.means, self.stds, self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a file."""
+        return {"kind": self.kind, **asdict(self), "means": list(self.means), "stds": list(self.stds)}
+
+    @classmethod
+    def of(cls, fields: Fields) -> Self:
+        """The inverse of `to_dict`."""
+        parts = len(DATE_PARTS)
+        means, stds = fields.numbers("means", parts), fields.numbers("stds", parts, positive=True)
+        if not len(means) == len(stds) == parts:
+            raise fields.wrong("means", f"{parts} numbers")
+        return cls(fields.text("name"), means, stds, fields.flag("missing"))
+
+
+@dataclass(frozen=True)
+class Category:
+    """Categories, a place for each that training knew well, and one for all others if training had such.
+
+    Attributes:
+        name: of the column.
+        values: the categories that have a place.
+        unknown: whether there is a place for others; without one they are zeros everywhere, as missing cells may be.
+        missing: whether there is a place for missing cells.
+    """
+
+    kind: ClassVar[str] = "category"
+    name: str
+    values: tuple[str, ...]
+    unknown: bool
+    missing: bool
+
+    @property
+    def width(self) -> int:
+        """How many numbers become of a cell."""
+        return len(self.values) + self.unknown + self.missing
+
+    def encode(self, table: Any, first: int) -> Floats:
+        """A one in the place of each cell's category."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = cells(table, self.name)
+        places = compute.index_in(column, pa.array(self.values, pa.large_string()))
+        found = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
+        absent = column.is_null().to_numpy(zero_copy_only=False)
+        coded = np.zeros((len(found), len(self.values) + 2), dtype=np.float32)
+        coded[np.arange(len(found)), np.where(absent, len(self.values) + 1, found)] = 1
+        kept = [*range(len(self.values)), *([len(self.values)] * self.unknown), *([len(self.values) + 1] * self.missing)]
+        return coded[:, kept]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a file."""
+        return {"kind": self.kind, **asdict(self), "values": list(self.values)}
+
+    @classmethod
+    def of(cls, fields: Fields) -> Self:
+        """The inverse of `to_dict`."""
+        values = fields.texts("values", _MOST_VALUES)
+        return cls(fields.text("name"), values, fields.flag("unknown"), fields.flag("missing"))
+
+
+_KINDS: dict[str, Any] = {each.kind: each for each in (Number, Date, Category)}
+
+
+def column_from(fields: Fields) -> Column:
+    """The column that a file describes."""
+    made: Column = _KINDS[fields.text("kind", tuple(_KINDS))].of(fields)
+    return made
+
+
+def _standardised(values: npt.NDArray[np.float64], means: Any, stds: Any, missing: bool) -> Floats:
+    scaled = np.clip((values - np.array(means)) / np.array(stds), -_FAR, _FAR)
+    absent = np.isnan(values[:, :1])
+    known = np.where(np.isnan(scaled), 0.0, scaled)
+    return (np.concatenate([known, absent], axis=1) if missing else known).astype(np.float32)

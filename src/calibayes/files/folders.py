@@ -1,0 +1,83 @@
+"""A folder with a folder for each class, which holds its images or texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from calibayes.data.folder import visible
+from calibayes.data.predictions.wording import listed, shown, shown_path
+from calibayes.errors import DataError
+
+__all__ = ["FILE", "LABEL", "TEXT", "folder_kind", "folder_tables", "is_image", "labelled_files"]
+
+FILE, LABEL, TEXT = "file", "label", "text"
+_IMAGES = (".png", ".jpg", ".jpeg")
+_TEXTS = (".txt", ".text", ".md", "")
+_ROWS = 1024
+
+
+def is_image(path: Path) -> bool:
+    """Whether the name of a file is that of an image."""
+    return path.suffix.lower() in _IMAGES
+
+
+def labelled_files(folder: Path) -> list[tuple[Path, str | None]]:
+    """The images or texts of a folder, each with its class: the folder right below ``folder`` that it lies in, if any."""
+    found: list[tuple[Path, str | None]] = []
+    try:
+        for entry in visible(folder):
+            if entry.is_dir():
+                inside = (path for path in sorted(entry.rglob("*")) if path.is_file() and not path.name.startswith("."))
+                found += [(path, entry.name) for path in inside]
+            else:
+                found.append((entry, None))
+    except OSError as error:
+        raise DataError(f"{shown_path(folder)}: the folder cannot be read ({shown(error.strerror or error)}).") from None
+    if not found:
+        raise DataError(f"{shown_path(folder)}: there is nothing in this folder. Put a folder for each class into it.")
+    return found
+
+
+def folder_kind(folder: Path, files: list[tuple[Path, str | None]]) -> Literal["images", "texts"]:
+    """What a folder holds; what is neither, or both together, is refused."""
+    other = next((path for path, _ in files if not is_image(path) and not _is_text(path)), None)
+    if other is not None:
+        what = f"{shown(other.relative_to(folder))} is neither an image ({', '.join(_IMAGES)}) nor a text (.txt)."
+        raise DataError(f"{shown_path(folder)}: {what} Take it out.")
+    images = [path for path, _ in files if is_image(path)]
+    if images and len(images) < len(files):
+        text = next(path for path, _ in files if not is_image(path))
+        both = listed(path.relative_to(folder) for path in (images[0], text))
+        raise DataError(f"{shown_path(folder)}: there are images and texts, like {both}. Keep them in folders of their own.")
+    return "images" if images else "texts"
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a name ends like that of a text; a number is no ending at all."""
+    return path.suffix.lower() in _TEXTS or path.suffix[1:].isdigit()
+
+
+def folder_tables(folder: Path, *, encoding: str = "utf-8") -> Iterator[Any]:
+    """The files of a folder as Arrow tables: where each lies, its class, and for texts what it says."""
+    import pyarrow as pa
+
+    files = labelled_files(folder)
+    texts = folder_kind(folder, files) == "texts"
+    for begin in range(0, len(files), _ROWS):
+        part = files[begin : begin + _ROWS]
+        columns = {FILE: [str(path) for path, _ in part], LABEL: [label for _, label in part]}
+        if texts:
+            columns[TEXT] = [_text(path, encoding) for path, _ in part]
+        yield pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
+
+
+def _text(path: Path, encoding: str) -> str:
+    try:
+        return path.read_text(encoding=encoding)
+    except UnicodeError as error:
+        what = f"this is no {encoding} text ({error}). Name the encoding, like --encoding latin-1."
+        raise DataError(f"{shown_path(path)}: {what}") from None
+    except OSError as error:
+        raise DataError(f"{shown_path(path)}: the file cannot be read ({shown(error.strerror or error)}).") from None

@@ -1,0 +1,116 @@
+"""Images in files as inputs of a network: bytes of one size."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from calibayes.data.predictions.wording import shown, shown_path
+from calibayes.errors import DataError
+from calibayes.files.fields import Fields
+from calibayes.files.folders import FILE
+from calibayes.files.settings import DataSettings
+
+__all__ = ["ImageCoding", "fit_images", "network_for"]
+
+_FORMATS = ("PNG", "JPEG")
+_GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "F"}
+_MOST_BYTES = 4 << 30
+_SMALL = 32  # pixels: up to here a small network sees enough
+
+
+@dataclass(frozen=True)
+class ImageCoding:
+    """How images become bytes: turned upright, brought to one size (whatever their shape), grey or in colour.
+
+    Attributes:
+        channels: 1 for grey, 3 for colour.
+        size: the height and width.
+    """
+
+    kind: ClassVar[str] = "images"
+    channels: int
+    size: int
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that have to be there."""
+        return (FILE,)
+
+    def encode(self, table: Any, first: int = 0) -> Tensor:
+        """Bytes ``[n, channels, size, size]`` of the images whose paths an Arrow table has."""
+        paths = table.column(FILE).to_pylist()
+        size = len(paths) * self.channels * self.size**2
+        if size > _MOST_BYTES:
+            raise DataError(
+                f"{len(paths):,} images of {self.size}×{self.size} take {size / 2**30:.1f} GiB, too much at once. "
+                "Make them smaller, --image-size, or train on some of them, --max-rows."
+            )
+        found = np.empty((len(paths), self.channels, self.size, self.size), dtype=np.uint8)
+        for place, path in zip(found, paths, strict=True):
+            place[:] = self._pixels(Path(path))
+        return torch.from_numpy(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a file."""
+        return {"kind": self.kind, "channels": self.channels, "size": self.size}
+
+    @classmethod
+    def of(cls, fields: Fields) -> Self:
+        """The inverse of `to_dict`."""
+        channels = fields.size("channels", 1, 3)
+        if channels == 2:
+            raise fields.wrong("channels", "1 or 3")
+        return cls(channels, fields.size("size", 10, 512))
+
+    def _pixels(self, path: Path) -> npt.NDArray[np.uint8]:
+        from PIL import Image, ImageOps
+
+        with _opened(path) as image:
+            whole = ImageOps.exif_transpose(image)
+            if whole.mode.startswith("I"):  # 16 bits; to convert them would cut them off
+                whole = Image.fromarray((np.asarray(whole, dtype=np.int64).clip(0, 65535) >> 8).astype(np.uint8))
+            whole = whole.convert("L" if self.channels == 1 else "RGB")
+            pixels = np.asarray(whole.resize((self.size, self.size), Image.Resampling.BILINEAR), dtype=np.uint8)
+        return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def fit_images(paths: Sequence[str], settings: DataSettings) -> ImageCoding:
+    """Grey if all images are, and 28×28 then by default; 32×32 for colour, and whatever the network takes."""
+    grey = True
+    for path in paths:
+        with _opened(Path(path)) as image:
+            grey = grey and image.mode in _GREY
+        if not grey:
+            break
+    size = settings.image_size or (28 if grey and settings.network != "resnet20" else 32)
+    return ImageCoding(1 if grey and network_for(size, settings) == "small-cnn" else 3, size)
+
+
+def network_for(size: int, settings: DataSettings) -> str:
+    """The network that is asked for, or by the size of the images."""
+    return settings.network or ("small-cnn" if size <= _SMALL else "resnet20")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """An image that is open; whatever goes wrong with it names the file."""
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path, formats=_FORMATS) as image:
+                yield image
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        told = shown(" ".join(str(error).split()))
+        raise DataError(f"{shown_path(path)}: this is no whole PNG or JPEG image of a usual size ({told}).") from None

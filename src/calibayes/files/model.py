@@ -1,0 +1,172 @@
+"""A trained classifier of files: what it knows, on disk and in memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calibayes.checkpoint import as_tree, from_tree
+from calibayes.data.predictions.wording import listed, shown_path
+from calibayes.errors import CalibayesError, DataError, ModelFileError
+from calibayes.files.codings import Coding, coding_from
+from calibayes.files.fields import Fields
+from calibayes.files.images import ImageCoding
+from calibayes.files.networks import NetworkPlan
+from calibayes.files.reading import table_from
+from calibayes.files.table import TableCoding
+from calibayes.files.text import TextCoding
+from calibayes.networks import TextCNN
+from calibayes.posterior.base import Posterior
+from calibayes.posthoc import TemperatureScaling
+from calibayes.predictive import Predictive, predict
+from calibayes.sweeps.folder import versions
+from calibayes.treefile import TreeFileError, read_tree, write_tree
+
+__all__ = ["Model", "load"]
+
+_KIND = "classifier of files"
+_BATCH = 512
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Model:
+    """A trained classifier of rows, texts or images.
+
+    Attributes:
+        posterior: the trained network.
+        classes: what the classes are called, in the order of the probabilities.
+        target: the column of the classes that it was trained on.
+        coding: how rows become inputs.
+        plan: the network.
+        temperature: that of temperature scaling, fitted on the validation part.
+        samples: of the weights behind a prediction, unless told otherwise.
+        seed: of those samples.
+        about: how it came about: settings, numbers of examples, scores, versions.
+    """
+
+    posterior: Posterior
+    classes: tuple[str, ...]
+    target: str
+    coding: Coding
+    plan: NetworkPlan
+    temperature: float
+    samples: int
+    seed: int
+    about: dict[str, Any]
+
+    def predict(self, frame: Any, *, samples: int | None = None, first: int = 0) -> Predictive:
+        """What it says about the rows of a pandas frame, an Arrow table or a dict of columns.
+
+        Columns that it does not know are not looked at; the target need not be there.
+
+        Args:
+            frame: the rows; for images a column ``file`` with their paths.
+            samples: of the weights; those of training by default.
+            first: the number of the first row, for messages.
+        """
+        table = table_from(frame)
+        self.check_columns(table.column_names)
+        inputs = self.coding.encode(table, first)
+        wanted = self.samples if samples is None else samples
+        return predict(self.posterior, inputs, samples=wanted, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
+
+    def scaled(self, predictive: Predictive) -> Tensor:
+        """The probabilities with the temperature; decisions are the same."""
+        return TemperatureScaling.of(self.temperature, len(self.classes)).transform(predictive.probs)
+
+    def check_columns(self, names: list[str]) -> None:
+        """Raise `DataError` that lists the columns that are missing, if any."""
+        missing = [name for name in self.coding.needs if name not in names]
+        if missing:
+            raise DataError(f"The model needs columns that are not there: {listed(missing)}. There are {listed(names)}.")
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file: safetensors with a JSON header, whole or not at all, never pickle."""
+        tree = {
+            "classes": list(self.classes),
+            "target": self.target,
+            "coding": self.coding.to_dict(),
+            "network": self.plan.to_dict(),
+            "temperature": self.temperature,
+            "samples": self.samples,
+            "seed": self.seed,
+            "about": {**self.about, "versions": versions()},
+            "posterior": as_tree(self.posterior),
+        }
+        try:
+            write_tree(Path(path), _KIND, tree)
+        except OSError as error:
+            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {error.strerror or error}.") from None
+
+
+def load(path: str | Path) -> Model:
+    """Read a model that `Model.save` wrote; nothing in a file of unknown origin is run.
+
+    Networks are built by name from a fixed list, every value is checked, and a network is not built before the file is
+    seen to hold its weights.
+
+    Raises:
+        ModelFileError: the file is missing, damaged, newer than this version of calibayes, or something else.
+    """
+    place = Path(path)
+    told = shown_path(place)
+    if not place.is_file():
+        raise ModelFileError(f"{told}: there is no such file. Train a model first: calibayes train.")
+    try:
+        tree = read_tree(place, _KIND)
+    except TreeFileError as error:
+        raise ModelFileError(f"{told} cannot be loaded: {' '.join(str(error).split())}.") from None
+    try:
+        return _model(Fields(tree, "the model"), tree, told)
+    except ModelFileError as error:
+        raise ModelFileError(str(error) if str(error).startswith(told) else f"{told} is damaged: {error}") from None
+    except (CalibayesError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
+        raise ModelFileError(f"{told} is damaged: {type(error).__name__}: {' '.join(str(error).split())}") from None
+
+
+def _model(fields: Fields, tree: dict[str, Any], told: str) -> Model:
+    classes = fields.texts("classes", 1000)
+    coding, plan = coding_from(fields.inside("coding")), NetworkPlan.of(fields.inside("network"))
+    if plan.sizes["classes"] != len(classes):
+        raise fields.wrong("classes", f"{plan.sizes['classes']} names, one for each output of the network")
+    state = tree["posterior"]["state"]
+    if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise fields.wrong("posterior", "a posterior with weights")
+    broken = next((name for name, value in state.items() if not bool(value.isfinite().all())), None)
+    if broken is not None:
+        raise ModelFileError(f"the weights {broken!r} are not finite.")
+    plan.check_fits(state, told)
+    posterior = from_tree(tree["posterior"], plan(), told).eval()
+    model = Model(
+        posterior=posterior,
+        classes=classes,
+        target=fields.text("target"),
+        coding=coding,
+        plan=plan,
+        temperature=fields.number("temperature", positive=True),
+        samples=fields.size("samples", 1, 1_000_000),
+        seed=fields.size("seed", -(2**63), 2**63),
+        about=tree["about"] if isinstance(tree["about"], dict) else {},
+    )
+    _check_widths(model, told)
+    return model
+
+
+def _check_widths(model: Model, told: str) -> None:
+    """Raise unless the network takes what the coding makes."""
+    coding, sizes = model.coding, model.plan.sizes
+    if isinstance(coding, TableCoding):
+        fits = model.plan.name == "mlp" and sizes["inputs"] == coding.width
+    elif isinstance(coding, TextCoding):
+        name = "word-bag" if coding.once else "text-cnn"
+        fits = model.plan.name == name and sizes["words"] == 1 + len(coding.vocabulary)
+        fits = fits and (coding.once or coding.length >= TextCNN.shortest_for(sizes["pool"]))
+    else:
+        fits = isinstance(coding, ImageCoding) and (sizes.get("channels"), sizes.get("side")) == (coding.channels, coding.size)
+        fits = fits and (coding.channels == 3 or model.plan.name == "small-cnn")
+    if not fits:
+        raise ModelFileError(f"{told} is damaged: its network {model.plan.name!r} does not take what its columns become.")

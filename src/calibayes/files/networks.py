@@ -1,0 +1,122 @@
+"""The networks for files: built by name, from a fixed list, with sizes that are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.errors import ModelFileError
+from calibayes.files.fields import Fields
+from calibayes.networks import MLP, Normalize, SmallCNN, TextCNN, WordBag, resnet20
+
+__all__ = ["NetworkPlan"]
+
+_MOST_CLASSES = 1000
+_MOST_WIDTH = 4096
+_MOST_INPUTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """Which network, and of what size; calling it makes a new one.
+
+    Attributes:
+        name: ``"mlp"``, ``"word-bag"``, ``"text-cnn"``, ``"small-cnn"`` or ``"resnet20"``.
+        sizes: what it is made with: whole numbers, or lists of numbers.
+
+    Examples:
+        >>> sum(weight.numel() for weight in NetworkPlan("mlp", {"inputs": 4, "hidden": [8], "classes": 3})().parameters())
+        67
+    """
+
+    name: str
+    sizes: Mapping[str, Any]
+
+    def __call__(self) -> nn.Module:
+        """A new network."""
+        made: nn.Module = _NETWORKS[self.name](self.sizes)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, for a file."""
+        return {"name": self.name, "sizes": dict(self.sizes)}
+
+    @classmethod
+    def of(cls, fields: Fields) -> NetworkPlan:
+        """The inverse of `to_dict`; sizes beyond reason are refused."""
+        name = fields.text("name", tuple(_NETWORKS))
+        return cls(name, _SIZES[name](fields.inside("sizes")))
+
+    def check_fits(self, weights: Mapping[str, Tensor], path: str) -> None:
+        """Raise unless a file holds as many numbers as the network has, before memory is taken for it."""
+        with torch.device("meta"):
+            wanted = sum(weight.numel() for weight in self().parameters())
+        held = sum(weight.numel() for weight in weights.values())
+        if wanted > held:
+            raise ModelFileError(f"{path} describes a network of {wanted:,} weights, but holds {held:,} numbers.")
+
+
+def _mlp(sizes: Mapping[str, Any]) -> nn.Module:
+    return MLP(sizes["inputs"], list(sizes["hidden"]), sizes["classes"])
+
+
+def _word_bag(sizes: Mapping[str, Any]) -> nn.Module:
+    return WordBag(sizes["words"], sizes["classes"], dim=sizes["dim"])
+
+
+def _text_cnn(sizes: Mapping[str, Any]) -> nn.Module:
+    return TextCNN((sizes["words"], sizes["dim"]), sizes["classes"], channels=64, hidden=64, pool=sizes["pool"], padding=0)
+
+
+def _small_cnn(sizes: Mapping[str, Any]) -> nn.Module:
+    network = SmallCNN(sizes["classes"], channels=sizes["channels"], size=sizes["side"])
+    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), network)
+
+
+def _resnet20(sizes: Mapping[str, Any]) -> nn.Module:
+    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), resnet20(sizes["classes"]))
+
+
+_NETWORKS = {
+    "mlp": _mlp,
+    "word-bag": _word_bag,
+    "text-cnn": _text_cnn,
+    "small-cnn": _small_cnn,
+    "resnet20": _resnet20,
+}
+
+
+def _classes(fields: Fields) -> int:
+    return fields.size("classes", 2, _MOST_CLASSES)
+
+
+def _table_sizes(fields: Fields) -> dict[str, Any]:
+    hidden = list(fields.sizes("hidden", 16, _MOST_WIDTH))
+    return {"inputs": fields.size("inputs", 1, _MOST_INPUTS), "hidden": hidden, "classes": _classes(fields)}
+
+
+def _word_sizes(fields: Fields) -> dict[str, Any]:
+    words, dim = fields.size("words", 2, _MOST_INPUTS), fields.size("dim", 1, _MOST_WIDTH)
+    return {"words": words, "dim": dim, "classes": _classes(fields)}
+
+
+def _image_sizes(fields: Fields) -> dict[str, Any]:
+    channels = fields.size("channels", 1, 3)
+    mean, std = fields.numbers("mean", 3), fields.numbers("std", 3, positive=True)
+    if not len(mean) == len(std) == channels:
+        raise fields.wrong("mean", f"{channels} numbers")
+    side = fields.size("side", 10, 512)
+    return {"channels": channels, "side": side, "mean": list(mean), "std": list(std), "classes": _classes(fields)}
+
+
+_SIZES = {
+    "mlp": _table_sizes,
+    "word-bag": _word_sizes,
+    "text-cnn": lambda fields: {**_word_sizes(fields), "pool": fields.size("pool", 2, 5)},
+    "small-cnn": _image_sizes,
+    "resnet20": _image_sizes,
+}

@@ -1,0 +1,113 @@
+"""Labels as classes, and examples in three parts: for training, for validation and for the test."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from calibayes.data.predictions.texts import is_integer, key
+from calibayes.data.predictions.wording import counted, listed, shown
+from calibayes.errors import DataError
+from calibayes.files.cells import are_numbers, cells, first_not
+from calibayes.randomness import generator_for
+
+__all__ = ["Labels", "Parts", "labels_of", "parts_of"]
+
+Ints = npt.NDArray[np.int64]
+
+_LEAST = 3  # examples of a class: one for each part
+_MOST_CLASSES = 1000
+_MOST_NUMBERS = 50  # different numbers that are still classes, unless they are whole
+
+
+class Labels(NamedTuple):
+    """The classes, the rows that have one, and which it is."""
+
+    classes: tuple[str, ...]
+    rows: Ints
+    codes: Ints
+    notes: list[str]
+
+
+class Parts(NamedTuple):
+    """Places among the labelled rows, in random order."""
+
+    train: Ints
+    validation: Ints
+    test: Ints
+
+
+def labels_of(table: Any, target: str, drop_rare: bool) -> Labels:
+    """The classes in the column ``target``: at least two, each with examples enough for three parts.
+
+    Rows without a label are left out. Different spellings of a whole number or truth value are one class.
+
+    Args:
+        table: an Arrow table of texts.
+        target: the column.
+        drop_rare: leave classes with too few examples out.
+    """
+    notes: list[str] = []
+    column = cells(table, target)
+    absent = column.null_count
+    if absent == len(column):
+        raise DataError(f"The column {shown(target)} is empty: there is nothing to learn.")
+    if absent:
+        notes.append(f"{counted(absent, 'row')} without a label in {shown(target)}: left out.")
+    texts = [None if value is None else key(value) for value in column.to_pylist()]
+    counts = Counter(text for text in texts if text is not None)
+    _refuse_amounts(column, counts, target)
+    rare = sorted(label for label, count in counts.items() if count < _LEAST)
+    if rare and not drop_rare:
+        told = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
+        raise DataError(
+            f"{told} of {shown(target)} with fewer than {_LEAST} examples, one for each part: {listed(rare)}. "
+            "Give more examples, or leave them out: --drop-rare."
+        )
+    if rare:
+        left = sum(counts.pop(label) for label in rare)
+        notes.append(f"Classes with fewer than {_LEAST} examples, {listed(rare)}: left out, {counted(left, 'row')}.")
+    if len(counts) < 2:
+        found = f"only {shown(next(iter(counts)))}" if counts else "none"
+        raise DataError(f"Expected at least two classes in {shown(target)}, but there is {found}. Is this the right column?")
+    classes = _ordered(counts)
+    places = {label: place for place, label in enumerate(classes)}
+    coded = [(row, places[text]) for row, text in enumerate(texts) if text in places]
+    rows, codes = (np.array(part, dtype=np.int64) for part in zip(*coded, strict=True))
+    return Labels(classes, rows, codes, notes)
+
+
+def parts_of(codes: Ints, validation: float, test: float, seed: int) -> Parts:
+    """Three parts by a seed, with every class in the same shares, and at least once, in each."""
+    generator = generator_for(torch.device("cpu"), seed, "parts")
+    found: tuple[list[Ints], ...] = ([], [], [])
+    for label in range(int(codes.max()) + 1):
+        own = np.flatnonzero(codes == label)
+        own = own[torch.randperm(len(own), generator=generator).numpy()]
+        held = [max(1, round(share * len(own))) for share in (validation, test)]
+        for part, places in zip(found, np.split(own, [len(own) - sum(held), len(own) - held[1]]), strict=True):
+            part.append(places)
+    whole = [np.concatenate(part) for part in found]
+    return Parts(*(part[torch.randperm(len(part), generator=generator).numpy()] for part in whole))
+
+
+def _refuse_amounts(column: Any, counts: Counter[str], target: str) -> None:
+    """Raise where the target is an amount, or a text of its own in every row, rather than a class."""
+    whole = all(map(is_integer, counts))
+    if len(counts) > _MOST_NUMBERS and not whole and first_not(are_numbers(column)) is None:
+        what = f"{len(counts):,} different numbers, like {listed(list(counts)[:3])}: an amount rather than a class"
+    elif len(counts) > _MOST_CLASSES:
+        what = f"{len(counts):,} different values, more than the {_MOST_CLASSES:,} classes that are possible"
+    else:
+        return
+    raise DataError(f"The column {shown(target)} has {what}. Is this the right column? If so, put it into a few classes first.")
+
+
+def _ordered(labels: Sequence[str] | Counter[str]) -> tuple[str, ...]:
+    """Whole numbers by their size, everything else by its text."""
+    return tuple(sorted(labels, key=int if all(map(is_integer, labels)) else None))

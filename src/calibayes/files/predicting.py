@@ -1,0 +1,138 @@
+"""Predictions for a file of any length, written as they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibayes.checks import positive_integer
+from calibayes.data.predictions.names import said_by
+from calibayes.data.predictions.wording import listed, shown, shown_path
+from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.files.folders import FILE, LABEL
+from calibayes.files.model import Model
+from calibayes.files.reading import tables
+from calibayes.files.writing import written
+
+__all__ = ["Predicted", "predict_file"]
+
+_UNCERTAINTIES = ("confidence", "epistemic", "aleatoric")
+_OURS = (LABEL, "decision", "abstain", *_UNCERTAINTIES)
+
+
+class Predicted(NamedTuple):
+    """How many rows were predicted, how sure on average, how many without a decision, and whether their class is known."""
+
+    rows: int
+    confidence: float
+    abstained: int
+    labelled: bool
+
+
+def predict_file(
+    model: Model,
+    path: str | Path,
+    out: str | Path,
+    *,
+    target: str | None = None,
+    keep: Sequence[str] = (),
+    abstain_below: float | None = None,
+    temperature: bool = False,
+    samples: int | None = None,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Predicted:
+    """Predict every row of a file, a part at a time, in constant memory.
+
+    What is written has a column ``label`` with the true class where the file has one, ``decision``, ``p_<class>`` for every
+    class, ``confidence``, and the ``epistemic`` and ``aleatoric`` uncertainty in nats (those before a temperature). It appears
+    under its name when it is whole.
+
+    Args:
+        model: a trained model.
+        path: a table in a file, or a folder of images or texts.
+        out: where to write: a ``.csv`` or ``.parquet`` file.
+        target: the column of the true classes; by default the one that the model was trained on, if it is there.
+        keep: columns that are copied into the result.
+        abstain_below: leave the decision empty where the confidence is lower, and say so in a column ``abstain``.
+        temperature: scale the probabilities by the model's temperature.
+        samples: of the weights; those of training by default.
+        encoding: of the letters of texts.
+        delimiter: of the cells of a CSV file.
+        say: is told once what the user should know.
+    """
+    if abstain_below is not None and not 0 <= abstain_below <= 1:
+        raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
+    if samples is not None:
+        positive_integer("samples", samples, 1_000_000)
+    source, total, abstained, sure = Path(path), 0, 0, 0.0
+    carried: _Carried | None = None
+    with written(Path(out)) as write:
+        for table in tables(source, encoding=encoding, delimiter=delimiter):
+            if carried is None:
+                model.check_columns(table.column_names)
+                carried = _Carried.of(model, table, source, target, keep)
+                if carried.unused and say is not None:
+                    say(f"Columns not used: {listed(carried.unused)}.")
+            predictive = model.predict(table, samples=samples, first=total)
+            probs = (model.scaled(predictive) if temperature else predictive.probs).numpy()
+            confidence = probs.max(1)
+            found: dict[str, Any] = carried.columns(table)
+            found["decision"] = np.array(model.classes, dtype=object)[probs.argmax(1)]
+            if abstain_below is not None:
+                unsure = confidence < abstain_below
+                found["decision"][unsure] = ""
+                abstained += int(unsure.sum())
+                found["abstain"] = np.where(unsure, "true", "false").astype(object)
+            found |= {f"p_{name}": probs[:, place] for place, name in enumerate(model.classes)}
+            numbers = (confidence, predictive.epistemic.numpy(), predictive.aleatoric.numpy())
+            write(found | dict(zip(_UNCERTAINTIES, numbers, strict=True)))
+            total += table.num_rows
+            sure += float(confidence.sum())
+        if carried is None or not total:
+            raise DataError(f"{shown_path(source)}: there are no rows. Write one for each example.")
+    return Predicted(total, sure / total, abstained, LABEL in carried.names)
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """Columns that go from the file into the result, by their names there, and those that are of no use."""
+
+    names: dict[str, str]
+    unused: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: Model, table: Any, source: Path, target: str | None, keep: Sequence[str]) -> _Carried:
+        """What can be carried from a table."""
+        there = table.column_names
+        missing = [name for name in (*keep, *([] if target is None else [target])) if name not in there]
+        if missing:
+            raise DataError(f"{shown_path(source)}: there is no column {shown(missing[0])}. The columns are {listed(there)}.")
+        label = target if target is not None else model.target if model.target in there else None
+        if source.is_dir() and label == LABEL and not set(table.column(LABEL).to_pylist()) <= set(model.classes):
+            label = None  # its folders are not the classes
+        others = [FILE] if FILE in there and FILE in model.coding.needs else []
+        names = {} if label is None else {LABEL: label}
+        for name in dict.fromkeys((*others, *keep)):
+            if name != label:
+                _check_kept(name)
+                names[name] = name
+        used = {*names.values(), *model.coding.needs, model.target, FILE}
+        return cls(names, tuple(name for name in there if name not in used))
+
+    def columns(self, table: Any) -> dict[str, Any]:
+        """The columns of a part of the file."""
+        return {name: np.array(table.column(own).fill_null("").to_pylist(), dtype=object) for name, own in self.names.items()}
+
+
+def _check_kept(name: str) -> None:
+    """Raise if a column would be taken for one of those that are written."""
+    if name in _OURS or said_by(name) is not None:
+        raise InvalidArgumentError(
+            f"Expected --keep not to name {name!r}, which would be taken for one of the columns that are written. Rename it."
+        )

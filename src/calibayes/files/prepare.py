@@ -1,0 +1,167 @@
+"""From a file to what training needs: classes, three parts of numbers, and a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from calibayes.data.glove import glove
+from calibayes.data.predictions.wording import listed, shown, shown_path
+from calibayes.data.splits import Splits
+from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.files.codings import Coding
+from calibayes.files.folders import FILE, LABEL, TEXT
+from calibayes.files.images import fit_images, network_for
+from calibayes.files.networks import NetworkPlan
+from calibayes.files.parts import Parts, labels_of, parts_of
+from calibayes.files.reading import read_table
+from calibayes.files.settings import DataSettings
+from calibayes.files.table import TableCoding, fit_table
+from calibayes.files.text import TextCoding, fit_text, rarity
+from calibayes.networks import TextCNN
+
+__all__ = ["Prepared", "prepare"]
+
+_DIM = 64
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prepared:
+    """A file, ready for training.
+
+    Attributes:
+        splits: inputs and labels in three parts, and the classes.
+        target: the column of the classes.
+        coding: how rows become inputs.
+        plan: the network.
+        start: weights that it starts with, by name; those that are given here are not trained.
+        examples: what one calls them.
+        notes: what the user should know.
+    """
+
+    splits: Splits
+    target: str
+    coding: Coding
+    plan: NetworkPlan
+    start: Mapping[str, Tensor]
+    examples: str
+    notes: tuple[str, ...]
+
+    def network(self) -> nn.Module:
+        """A new network; its initial weights are drawn from torch's global generator."""
+        net = self.plan()
+        net.load_state_dict({**net.state_dict(), **self.start})
+        for name, weight in net.named_parameters():
+            weight.requires_grad_(name not in self.start)
+        return net
+
+
+def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | None = None) -> Prepared:
+    """Read a file, find its classes, split it by the seed, and learn from the training part how to encode all of it.
+
+    Args:
+        path: a table in a file, or a folder with a folder for each class.
+        settings: what is taken for what.
+        most: how many training, validation and test examples are kept, at most.
+    """
+    folder = path.is_dir()
+    if folder:
+        settings = _for_folder(settings)
+    table, total = read_table(
+        path, encoding=settings.encoding, delimiter=settings.delimiter, max_rows=settings.max_rows, seed=settings.seed
+    )
+    settings = replace(settings, text=(TEXT,)) if folder and TEXT in table.column_names else settings
+    target = _check_columns(table, path, settings)
+    labels = labels_of(table, target, settings.drop_rare)
+    parts = parts_of(labels.codes, settings.validation, settings.test, settings.seed)
+    if most is not None:
+        parts = Parts(*(part[:count] for part, count in zip(parts, most, strict=True)))
+    own = table.take(labels.rows)
+    coding, notes = _coding(own, parts.train, settings, target, images=folder and not settings.text)
+    if table.num_rows < total:
+        notes.insert(0, f"{table.num_rows:,} of {total:,} rows, drawn by seed {settings.seed}.")
+    first, second, third = ((coding.encode(own.take(part)), torch.from_numpy(labels.codes[part])) for part in parts)
+    plan, start = _network(coding, first[0], len(labels.classes), settings)
+    return Prepared(
+        splits=Splits(train=first, validation=second, test=third, classes=labels.classes),
+        target=target,
+        coding=coding,
+        plan=plan,
+        start=start,
+        examples={"table": "rows", "text": "texts", "images": "images"}[coding.kind],
+        notes=(*labels.notes, *notes),
+    )
+
+
+def _for_folder(settings: DataSettings) -> DataSettings:
+    """A folder says by itself what is what."""
+    given = [f"--{name}" for name in ("text", "ignore", "categorical", "delimiter") if getattr(settings, name)]
+    if settings.target not in (None, LABEL):
+        given.append("--target")
+    if given:
+        raise InvalidArgumentError(f"Expected no {given[0]} for a folder, whose folders are the classes.")
+    return replace(settings, target=LABEL)
+
+
+def _check_columns(table: Any, path: Path, settings: DataSettings) -> str:
+    """The target; all columns that are named have to be there, each for one purpose."""
+    if settings.target is None:
+        there = listed(table.column_names)
+        raise InvalidArgumentError(f"Expected --target to name the column of the classes. The columns are {there}.")
+    given = {"target": (settings.target,)} | {name: getattr(settings, name) for name in ("text", "ignore", "categorical")}
+    purpose: dict[str, str] = {}
+    for flag, names in given.items():
+        for name in names:
+            if name not in table.column_names:
+                near = get_close_matches(name, table.column_names, n=1)
+                hint = f"Did you mean {shown(near[0])}?" if near else f"The columns are {listed(table.column_names)}."
+                raise DataError(f"{shown_path(path)}: there is no column {shown(name)} (--{flag}). {hint}")
+            if purpose.setdefault(name, flag) != flag:
+                raise InvalidArgumentError(f"Expected {name!r} in one of --{purpose[name]} and --{flag}, but got it in both.")
+    return settings.target
+
+
+def _coding(
+    table: Any, train: npt.NDArray[np.int64], settings: DataSettings, target: str, *, images: bool
+) -> tuple[Coding, list[str]]:
+    """How rows become inputs, and what the user should know of it."""
+    if images:
+        return fit_images(table.column(FILE).to_pylist(), settings), []
+    if not settings.text:
+        return fit_table(table, train, settings, (target,))
+    coding = fit_text(table.take(train), settings, once=settings.embeddings == "learned")
+    others = [name for name in table.column_names if name not in (target, FILE, *settings.text, *settings.ignore)]
+    return coding, [f"Only the text is read; columns not used: {listed(others)}."] if others else []
+
+
+def _network(coding: Coding, train: Tensor, classes: int, settings: DataSettings) -> tuple[NetworkPlan, dict[str, Tensor]]:
+    """The network for some inputs, and weights that it starts with."""
+    if isinstance(coding, TableCoding):
+        return NetworkPlan("mlp", {"inputs": coding.width, "hidden": list(settings.hidden), "classes": classes}), {}
+    if isinstance(coding, TextCoding):
+        words = 1 + len(coding.vocabulary)
+        if coding.once:
+            return NetworkPlan("word-bag", {"words": words, "dim": _DIM, "classes": classes}), {"weights": rarity(train, words)}
+        vectors = glove(coding.vocabulary)
+        sizes = {"words": words, "dim": vectors.shape[1], "classes": classes, "pool": _pool(coding.length)}
+        return NetworkPlan("text-cnn", sizes), {"embedding.weight": vectors}
+    pixels = train.float() / 255
+    mean, std = pixels.mean((0, 2, 3)), pixels.std((0, 2, 3)).clamp_min(1e-3)
+    plan = {"channels": coding.channels, "side": coding.size, "mean": mean.tolist(), "std": std.tolist(), "classes": classes}
+    return NetworkPlan(network_for(coding.size, settings), plan), {}
+
+
+def _pool(length: int) -> int:
+    """The most that the network for texts may shorten texts of this length by."""
+    fitting = [pool for pool in (2, 3, 4, 5) if length >= TextCNN.shortest_for(pool)]
+    if not fitting:
+        raise InvalidArgumentError(f"Expected `length` to be at least {TextCNN.shortest_for(2)} with GloVe, but got {length}.")
+    return fitting[-1]

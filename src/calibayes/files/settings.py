@@ -1,0 +1,186 @@
+"""What can be set for data in files, and for a training on them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+from calibayes.checks import integer, nearest, positive, positive_integer, share
+from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.recipes.schemes import check_scheme, is_bayesian, is_calibration_aware
+
+__all__ = ["DataSettings", "TrainSettings", "read_settings"]
+
+_MOST_SIDE = 512
+_USUAL = {"lam": 1.0, "beta": 0.03}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    """What a file's rows, texts or images are taken for.
+
+    Attributes:
+        target: the column of the classes; in a folder the classes are its folders.
+        text: columns of texts to classify by; without any, all other columns are numbers and categories.
+        ignore: columns that are left out.
+        categorical: columns that hold categories although they look like numbers.
+        drop_rare: leave classes out that have fewer than three examples, instead of refusing them.
+        encoding: of the letters of texts.
+        delimiter: of the cells of a CSV file; found if None.
+        max_rows: train on at most so many rows, drawn by ``seed``.
+        seed: of the split, and of everything in training.
+        validation: the share of the examples that decides when training stops, and the temperature.
+        test: the share of the examples that results are reported on.
+        hidden: the width of each hidden layer of the network for tables.
+        vocabulary: how many words of texts are known, the most frequent ones.
+        length: how many words of a text are looked at.
+        embeddings: word vectors that are ``"learned"``, or ``"glove"`` for those of GloVe and a convolutional network.
+        image_size: images are brought to this height and width; 28 for grey and 32 for colour images by default.
+        network: for images ``"small-cnn"`` or ``"resnet20"``; by default the first up to 32×32.
+    """
+
+    target: str | None = None
+    text: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop_rare: bool = False
+    encoding: str = "utf-8"
+    delimiter: str | None = None
+    max_rows: int | None = None
+    seed: int = 0
+    validation: float = 0.15
+    test: float = 0.2
+    hidden: tuple[int, ...] = (64, 64)
+    vocabulary: int = 20_000
+    length: int = 256
+    embeddings: Literal["learned", "glove"] = "learned"
+    image_size: int | None = None
+    network: Literal["small-cnn", "resnet20"] | None = None
+
+    def __post_init__(self) -> None:
+        integer("seed", self.seed)
+        share("validation", self.validation)
+        share("test", self.test)
+        if self.validation + self.test >= 0.9:
+            raise InvalidArgumentError(
+                "Expected `validation` and `test` to leave at least a tenth of the examples to train on, "
+                f"but got {self.validation:g} and {self.test:g}."
+            )
+        positive_integer("vocabulary", self.vocabulary, 1_000_000)
+        positive_integer("length", self.length, 4096)
+        for width in self.hidden:
+            positive_integer("hidden", width, 4096)
+        if self.image_size is not None and positive_integer("image_size", self.image_size, _MOST_SIDE) < 10:
+            raise InvalidArgumentError(f"Expected `image_size` to be at least 10, but got {self.image_size}.")
+        for name in ("embeddings", "network"):
+            known = get_args(_kinds(get_type_hints(type(self))[name])[0])
+            value = getattr(self, name)
+            if value is not None and value not in known:
+                raise InvalidArgumentError(f"Expected `{name}` to be one of {', '.join(known)}, but got {value!r}.")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The settings by name; a name that is none, or a value of another type, is refused.
+
+        Examples:
+            >>> TrainSettings.of({"target": "species", "epochs": 5}).epochs
+            5
+            >>> TrainSettings.of({"epoch": 5})
+            Traceback (most recent call last):
+            calibayes.errors.InvalidArgumentError: There is no setting 'epoch'. Did you mean 'epochs'?
+        """
+        hints = {name: hint for name, hint in get_type_hints(cls).items() if name in {each.name for each in fields(cls)}}
+        found = {}
+        for said, value in given.items():
+            name = said.replace("-", "_")
+            if name not in hints:
+                raise InvalidArgumentError(f"There is no setting {said!r}. {nearest(name, hints)}")
+            found[name] = _fitted(said, value, hints[name])
+        return cls(**found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings(DataSettings):
+    r"""`DataSettings`, and how to train.
+
+    Attributes:
+        scheme: one of the four.
+        lam: $\lambda$ of ``ca-fnn`` and ``ca-bnn``, by default 1; 0 for the others.
+        beta: $\beta$ of ``bnn`` and ``ca-bnn``, by default 0.03; 0 for the others.
+        epochs: passes over the training examples, at most.
+        patience: epochs without a lower validation NLL after which training stops.
+        batch_size: $|B|$.
+        learning_rate: Adam's.
+        samples: $R$, samples of the weights a step.
+        predictive_samples: $S$, samples of the weights behind a prediction.
+        prior_std: standard deviation of the prior.
+        init_std: standard deviation that the posterior starts with.
+    """
+
+    scheme: str = "ca-bnn"
+    lam: float | None = None
+    beta: float | None = None
+    epochs: int = 100
+    patience: int = 10
+    batch_size: int = 64
+    learning_rate: float = 0.003
+    samples: int = 1
+    predictive_samples: int = 20
+    prior_std: float = 0.1
+    init_std: float = 0.02
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_scheme(self.scheme)
+        for name in ("epochs", "patience", "batch_size", "samples", "predictive_samples"):
+            positive_integer(name, getattr(self, name), 1_000_000)
+        for name in ("learning_rate", "prior_std", "init_std"):
+            positive(name, getattr(self, name))
+        for name, has in (("lam", is_calibration_aware(self.scheme)), ("beta", is_bayesian(self.scheme))):
+            value = getattr(self, name)
+            if value and not has:
+                raise InvalidArgumentError(f"Expected no `{name}` for {self.scheme!r}, but got {value!r}.")
+            object.__setattr__(self, name, positive(name, _USUAL[name] if value is None else value) if has else 0.0)
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """What a TOML file says; whether it makes sense is for `TrainSettings.of` to say."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
+    except ValueError as error:  # TOML, or its letters, with a place
+        raise DataError(f"Expected {str(path)!r} to be a TOML file, but: {error}.") from None
+
+
+def _fitted(name: str, value: Any, hint: Any) -> Any:
+    """``value`` as its type wants it, or an error that says what it should be."""
+    kinds = _kinds(hint)
+    if value is None and NoneType in kinds:
+        return None
+    kind = kinds[0]
+    if get_origin(kind) is tuple:
+        part = get_args(kind)[0]
+        parts = [value] if isinstance(value, str) else value
+        if isinstance(parts, list | tuple) and all(type(each) is part for each in parts):
+            return tuple(parts)
+    elif kind is float and type(value) in (int, float):
+        return float(value)
+    elif type(value) is (str if get_origin(kind) is Literal else kind):
+        return value
+    raise InvalidArgumentError(f"Expected {name!r} to be {_said(kind)}, but got {value!r}.")
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The types of a union; a single type by itself."""
+    return list(get_args(hint)) if NoneType in get_args(hint) else [hint]
+
+
+def _said(kind: Any) -> str:
+    if get_origin(kind) is tuple:
+        return "a list of whole numbers" if get_args(kind)[0] is int else "a text or a list of texts"
+    return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a text")

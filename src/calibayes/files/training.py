@@ -1,0 +1,162 @@
+"""Train a classifier on a file, and see what it is worth on rows that it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from calibayes.files.model import Model
+from calibayes.files.prepare import Prepared, prepare
+from calibayes.files.settings import TrainSettings
+from calibayes.metrics import Scores, evaluate
+from calibayes.metrics.scores import as_json_numbers
+from calibayes.posterior.base import Posterior
+from calibayes.posthoc import TemperatureScaling
+from calibayes.posthoc.base import PosthocWarning
+from calibayes.predictive import predict
+from calibayes.recipes.schemes import build
+from calibayes.training import History, fit
+
+__all__ = ["Trained", "train"]
+
+_BATCH = 512
+_ENOUGH = 100  # validation examples for a temperature to be worth recommending
+_WORTH = 0.01  # nats of the validation NLL: below, a temperature changes nothing that matters
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A model, and how it came about.
+
+    Attributes:
+        model: what was trained.
+        history: of the training.
+        scores: on the test part.
+        scaled: on the test part, with the temperature.
+        helps: whether the temperature lowers the validation NLL by more than a hundredth, with examples enough to tell.
+        prepared: the data.
+        notes: what the user should know.
+    """
+
+    model: Model
+    history: History
+    scores: Scores
+    scaled: Scores
+    helps: bool
+    prepared: Prepared
+    notes: tuple[str, ...]
+
+
+def train(
+    path: str | Path,
+    settings: TrainSettings | None = None,
+    *,
+    say: Callable[[str], None] | None = None,
+    progress: bool | None = False,
+    **others: Any,
+) -> Trained:
+    """Train a classifier on a table in a file, or on a folder with a folder for each class.
+
+    Args:
+        path: the file or folder.
+        settings: everything that can be set; or by name:
+        others: settings by their names in `TrainSettings`.
+        say: is told what the user should know, as soon as it is known.
+        progress: show a progress line; by default not, and with None where standard error is a terminal.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "dice.csv"
+        >>> _ = path.write_text("x,label\\n" + "".join(f"{i % 6},{'low' if i % 6 < 3 else 'high'}\\n" for i in range(60)))
+        >>> trained = train(path, target="label", scheme="fnn", epochs=3)
+        >>> trained.model.classes, trained.scores.n
+        (('high', 'low'), 12)
+        >>> trained.model.predict({"x": [0, 5]}).probs.shape
+        torch.Size([2, 2])
+    """
+    chosen = TrainSettings.of({**({} if settings is None else asdict(settings)), **others})
+    prepared = prepare(Path(path), chosen)
+    if say is not None:
+        for note in (*prepared.notes, _opening(prepared, chosen)):
+            say(note)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(chosen.seed)
+        net = prepared.network()
+    posterior, objective = build(
+        chosen.scheme, net, lam=chosen.lam or 0.0, beta=chosen.beta or 0.0, prior_std=chosen.prior_std, init_std=chosen.init_std
+    )
+    history = fit(
+        posterior,
+        prepared.splits.train,
+        objective,
+        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=chosen.learning_rate),
+        epochs=chosen.epochs,
+        batch_size=chosen.batch_size,
+        samples=chosen.samples,
+        validation=prepared.splits.validation,
+        early_stopping=chosen.patience,
+        seed=chosen.seed,
+        group=None,
+        progress=progress,
+    )
+    if history.stopped == "interrupted":
+        raise KeyboardInterrupt
+    posterior.to("cpu")
+    return _judged(prepared, chosen, posterior, history)
+
+
+def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, history: History) -> Trained:
+    """The model with a temperature from the validation part, and its scores on the test part."""
+    splits, notes = prepared.splits, list(prepared.notes)
+    (held_out, held_out_labels), (tested, labels) = (
+        (
+            predict(
+                posterior, x, samples=settings.predictive_samples, batch_size=_BATCH, seed=settings.seed, dtype=torch.float64
+            ).probs,
+            y,
+        )
+        for x, y in (splits.validation, splits.test)
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", PosthocWarning)
+        scaling = TemperatureScaling().fit(held_out, held_out_labels)
+    if told:  # a bound says nothing about the best temperature
+        notes.append(f"No temperature: {told[0].message}")
+        scaling = TemperatureScaling.of(1.0, len(splits.classes))
+    scores, scaled = (
+        evaluate(probs, labels, class_names=splits.classes, seed=settings.seed) for probs in (tested, scaling.transform(tested))
+    )
+    before, after = (evaluate(probs, held_out_labels, intervals=False).nll for probs in (held_out, scaling.transform(held_out)))
+    model = Model(
+        posterior=posterior,
+        classes=splits.classes,
+        target=prepared.target,
+        coding=prepared.coding,
+        plan=prepared.plan,
+        temperature=scaling.temperature,
+        samples=settings.predictive_samples,
+        seed=settings.seed,
+        about={
+            "settings": asdict(settings),
+            "examples": {name: len(getattr(splits, name)[1]) for name in ("train", "validation", "test")},
+            "best_epoch": history.best_epoch,
+            "test": as_json_numbers(scores.to_dict()),
+            "test_scaled": as_json_numbers(scaled.to_dict()),
+        },
+    )
+    return Trained(model, history, scores, scaled, len(held_out) >= _ENOUGH and before - after > _WORTH, prepared, tuple(notes))
+
+
+def _opening(prepared: Prepared, settings: TrainSettings) -> str:
+    """What is about to happen."""
+    counts = [len(part[1]) for part in (prepared.splits.train, prepared.splits.validation, prepared.splits.test)]
+    weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if value}
+    scheme = settings.scheme.upper() + "".join(f", {name} = {value:g}" for name, value in weights.items())
+    return (
+        f"{counts[0]:,} {prepared.examples} to train, {counts[1]:,} to validate, {counts[2]:,} to test; "
+        f"{len(prepared.splits.classes)} classes of {prepared.target!r}. {scheme}, network {prepared.plan.name}."
+    )

@@ -1,0 +1,53 @@
+"""What a training on a file says at its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calibayes.files.training import Trained
+from calibayes.metrics import Scores
+from calibayes.metrics.scores import shown
+from calibayes.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["closing_words", "scores_table"]
+
+_SHOWN = ("accuracy", "nll", "brier", "ece")
+_FEW = 200
+
+
+def scores_table(trained: Trained) -> Table:
+    """Scores on the test part with intervals, plain and with the temperature."""
+    from rich import box
+    from rich.table import Table
+
+    scores = trained.scores
+    level = 100 * (scores.level or 0)
+    title = f"{scores.n:,} test {trained.prepared.examples}, which training has not seen; intervals at {level:g} %"
+    made = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
+    for head in ("", trained.model.about["settings"]["scheme"].upper(), f"with temperature {trained.model.temperature:.2f}"):
+        made.add_column(head, justify="right" if head else "left", no_wrap=True)
+    for name in _SHOWN:
+        made.add_row(scores.title(name), _cell(scores, name), _cell(trained.scaled, name))
+    return made
+
+
+def closing_words(trained: Trained) -> str:
+    """How the training ended, whether its confidence can be trusted, and what the numbers cannot say."""
+    history, scores = trained.history, trained.scores
+    how = "stopped early" if history.stopped == "early" else "not stopped early: more --epochs might help"
+    lines = [f"{len(history.epochs)} epochs, the best was {history.best_epoch} ({how}).", verdict(scores, None).text]
+    lines += trained.notes[len(trained.prepared.notes) :]
+    if scores.n < _FEW:
+        lines.append(f"With {scores.n} test {trained.prepared.examples} these numbers are rough: see the intervals.")
+    if trained.helps:
+        lines.append("The temperature lowers the validation NLL: use it with `calibayes predict --temperature`.")
+    lines.append("Which scheme suits these data? calibayes compare, with the same file, says.")
+    return "\n".join(lines)
+
+
+def _cell(scores: Scores, name: str) -> str:
+    low, high = scores.intervals[name]
+    return f"{shown(name, getattr(scores, name))}  ({shown(name, low)} to {shown(name, high)})"

@@ -1,0 +1,98 @@
+"""Tables that are written a part at a time, and appear when they are whole."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from calibayes.data.predictions.wording import shown_path
+from calibayes.errors import DataError
+from calibayes.treefile import UNFINISHED
+
+__all__ = ["check_output", "written"]
+
+Write = Callable[[dict[str, Any]], None]
+_ENDINGS = (".csv", ".parquet")
+
+
+def check_output(path: Path) -> None:
+    """Raise unless the name is that of a format that is written."""
+    if path.suffix.lower() not in _ENDINGS:
+        raise DataError(f"{shown_path(path)}: expected a name that ends in {' or '.join(_ENDINGS)}.")
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Write]:
+    """A function that adds rows to a CSV or Parquet file, given as columns: arrays of numbers, or of texts (``object``).
+
+    The file is there, whole, when all went well; otherwise what was there before stays.
+    """
+    check_output(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
+    except OSError as error:
+        raise DataError(f"{shown_path(path)} cannot be written: {error.strerror or error}.") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            with _parquet(file) if path.suffix.lower() == ".parquet" else _csv(file) as write:
+                yield write
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _csv(file: Any) -> Iterator[Write]:
+    stream = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    rows = csv.writer(stream, lineterminator="\n")
+    begun = False
+
+    def write(columns: dict[str, Any]) -> None:
+        nonlocal begun
+        if not begun:
+            rows.writerow(columns)
+            begun = True
+        rows.writerows(zip(*map(_texts, columns.values()), strict=True))
+
+    try:
+        yield write
+    finally:
+        stream.detach()  # the file is closed by whoever opened it
+
+
+def _texts(column: Any) -> Any:
+    """Numbers with six digits that count, however small they are."""
+    return column.tolist() if column.dtype == object else map(format, column.tolist(), repeat(".6g"))
+
+
+@contextmanager
+def _parquet(file: Any) -> Iterator[Write]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    writer: Any = None
+
+    def write(columns: dict[str, Any]) -> None:
+        nonlocal writer
+        kinds = {name: pa.string() if column.dtype == object else pa.float64() for name, column in columns.items()}
+        table = pa.table({name: pa.array(column, kinds[name]) for name, column in columns.items()})
+        if writer is None:
+            writer = parquet.ParquetWriter(file, table.schema)
+        writer.write_table(table)
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.close()

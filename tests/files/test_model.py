@@ -1,0 +1,153 @@
+"""A model in a file: the same answers after loading, and no way for a file of unknown origin to do harm."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from tests.files.made import HEADER, rows, table_model
+
+import calibayes
+from calibayes.errors import DataError, ModelFileError
+from calibayes.files import load
+from calibayes.treefile import read_tree, write_tree
+
+KIND = "classifier of files"
+FRAME = {name: [row[place] for row in rows(30, seed=1)] for place, name in enumerate(HEADER)}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "m.safetensors"
+    table_model().save(path)
+    return path
+
+
+def test_a_loaded_model_says_the_same(saved: Path) -> None:
+    model, before = load(saved), table_model()
+    assert torch.equal(model.predict(FRAME).probs, before.predict(FRAME).probs)
+    assert (model.classes, model.target, model.temperature) == (before.classes, "kind", before.temperature)
+    assert model.about["settings"]["scheme"] == "bnn"
+    assert model.about["versions"]["calibayes"] == calibayes.__version__
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_uncertainties_add_up_and_samples_can_be_chosen() -> None:
+    found = table_model().predict(FRAME, samples=7)
+    assert torch.allclose(found.epistemic + found.aleatoric, found.entropy)
+    assert bool((found.epistemic > 0).any())
+    assert not torch.equal(found.probs, table_model().predict(FRAME).probs)
+
+
+def test_a_temperature_changes_no_decision() -> None:
+    found = table_model().predict(FRAME)
+    scaled = table_model().scaled(found)
+    assert torch.equal(scaled.argmax(-1), found.decision)
+    expected = (found.probs.log() / table_model().temperature).softmax(-1)
+    assert torch.allclose(scaled, expected)
+
+
+def test_missing_columns_are_listed_all_at_once() -> None:
+    with pytest.raises(DataError, match=r"not there: 'size', 'seen'. There are 'colour', 'other'"):
+        table_model().predict({"colour": ["red"], "other": [1]})
+
+
+def changed(saved: Path, path: Path, place: str, value: Any) -> Path:
+    """The file with one value replaced, and a checksum that fits."""
+    tree = read_tree(saved, KIND)
+    *outer, last = place.split(".")
+    inside = tree
+    for name in outer:
+        inside = inside[int(name)] if isinstance(inside, list) else inside[name]
+    inside[int(last) if isinstance(inside, list) else last] = value
+    write_tree(path, KIND, tree)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("classes", ["a"], "names, one for each output"),
+        ("classes", ["a", "a"], "different texts"),
+        ("classes", 3, "'classes' of the model"),
+        ("target", None, "'target'"),
+        ("temperature", -1.0, "positive finite number"),
+        ("temperature", float("inf"), "positive finite number"),
+        ("samples", 10**12, "'samples'"),
+        ("seed", "now", "'seed'"),
+        ("coding", [], "table of values"),
+        ("coding.kind", "python", "one of table, text, images"),
+        ("coding.columns", [], "columns of different names"),
+        ("coding.columns.0.kind", "eval", "one of number, date, category"),
+        ("coding.columns.0.std", 0.0, "'std'"),
+        ("coding.columns.0.mean", "1", "'mean'"),
+        ("coding.columns.1.values", ["red", "red"], "different texts"),
+        ("coding.columns.2.means", [1.0], "4 numbers"),
+        ("network.name", "os.system", "one of mlp"),
+        ("network.sizes.hidden", [10**9], "'hidden'"),
+        ("network.sizes.hidden", [4096] * 16, "describes a network of"),
+        ("network.sizes.inputs", 10**6, "describes a network of"),
+        ("network.sizes.inputs", 3, "another architecture"),
+        ("network.sizes.classes", 1, "'classes'"),
+        ("posterior", None, "damaged"),
+        ("posterior.state", {"mu": 3}, "a posterior with weights"),
+        ("posterior.state", {}, "describes a network"),
+        ("posterior.architecture.kind", "magic", "unknown kind 'magic'"),
+        ("posterior.architecture.prior_std", "wide", "damaged|does not hold"),
+    ],
+)
+def test_a_file_with_another_value_is_refused(saved: Path, tmp_path: Path, place: str, value: Any, message: str) -> None:
+    path = changed(saved, tmp_path / "m.safetensors", place, value)
+    with pytest.raises(ModelFileError, match=message) as caught:
+        load(path)
+    assert "m.safetensors" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_not_numbers_are_refused(saved: Path, tmp_path: Path) -> None:
+    state = read_tree(saved, KIND)["posterior"]["state"]
+    broken = {name: torch.full_like(value, float("nan")) for name, value in state.items()}
+    with pytest.raises(ModelFileError, match="are not finite"):
+        load(changed(saved, tmp_path / "m.safetensors", "posterior.state", broken))
+
+
+class Harm:
+    """Unpickled, it would leave a trace."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def test_files_that_are_none_of_ours_are_refused_and_nothing_in_them_is_run(saved: Path, tmp_path: Path) -> None:
+    whole = saved.read_bytes()
+    trace = tmp_path / "trace"
+    flipped = bytearray(whole)
+    flipped[-5] ^= 1
+    write_tree(tmp_path / "other.safetensors", "model", {"a": 1})
+    save_file({"a": torch.zeros(1)}, tmp_path / "foreign.safetensors")
+    files = {
+        "torn": whole[: len(whole) // 2],
+        "flipped": bytes(flipped),
+        "pickle": pickle.dumps(Harm(trace)),
+        "empty": b"",
+        "other": (tmp_path / "other.safetensors").read_bytes(),
+        "foreign": (tmp_path / "foreign.safetensors").read_bytes(),
+        "newer": whole.replace(b'\\"format\\": 1', b'\\"format\\": 9'),
+    }
+    assert files["newer"] != whole
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ModelFileError, match=name):
+            load(tmp_path / name)
+    assert not trace.exists()
+    with pytest.raises(ModelFileError, match="format 9"):
+        load(tmp_path / "newer")
+    with pytest.raises(ModelFileError, match="there is no such file"):
+        load(tmp_path / "none")

@@ -1,0 +1,118 @@
+"""`calibayes train` and `predict` as users meet them: real files, and real processes for the way from one to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.files.made import HEADER, rows, table_model, write_csv
+from tests.test_cli import run
+from typer.testing import CliRunner, Result
+
+from calibayes.cli import app
+from calibayes.files import load
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "data.csv", rows(90))
+    return tmp_path
+
+
+def call(*words: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_train_predict_evaluate(place: Path) -> None:
+    done = run("train", "data.csv", "--target", "kind", "-o", "my model", "--epochs", "3", "--scheme", "fnn", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "59 rows to train, 13 to validate, 18 to test; 2 classes of 'kind'. FNN" in done.stderr
+    for words in ("18 test rows, which training has not seen", "accuracy", "NLL", "ECE", "with temperature"):
+        assert words in done.stdout
+    assert "Next: calibayes predict 'my model' new.csv -o predictions.csv" in done.stdout
+    done = run("predict", "my model", "data.csv", "-o", "out.csv", "--abstain-below", "0.7", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "90 rows" in done.stdout
+    assert "Next: calibayes evaluate out.csv" in done.stdout
+    done = run("evaluate", "out.csv", "--replicates", "100", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert "90 examples, 2 classes; labels from 'label'" in done.stderr
+
+
+def test_flags_win_over_the_file_of_settings(place: Path) -> None:
+    (place / "s.toml").write_text('target = "kind"\nscheme = "fnn"\nepochs = 3\nseed = 7\nignore = ["seen"]\n')
+    done = call("train", "data.csv", "--config", "s.toml", "--epochs", "2", "--out", "m")
+    assert done.exit_code == 0, done.output
+    model = load(place / "m")
+    settings = model.about["settings"]
+    assert (settings["epochs"], settings["seed"], settings["scheme"]) == (2, 7, "fnn")
+    assert model.coding.needs == ("size", "colour")
+
+
+def test_the_same_seed_trains_the_same_model(place: Path) -> None:
+    frame = {name: [row[k] for row in rows(9)] for k, name in enumerate(HEADER)}
+    found = []
+    for seed in (3, 3, 4):
+        assert call("train", "data.csv", "--target", "kind", "--epochs", "1", "--seed", seed, "-o", "m").exit_code == 0
+        found.append(load(place / "m").predict(frame).probs.tolist())
+    assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "none.csv", "--target", "kind"], "'none.csv': there is no such file"),
+        (["train", "data.csv"], "Expected --target to name the column of the classes. The columns are 'size'"),
+        (["train", "data.csv", "--target", "kinds"], "there is no column 'kinds' (--target). Did you mean 'kind'?"),
+        (["train", "data.csv", "--target", "kind", "--text", "kind"], "in both"),
+        (["train", "data.csv", "--target", "kind", "--scheme", "gnn"], "'ca-bnn', but got 'gnn'"),
+        (["train", "data.csv", "--target", "kind", "--scheme", "fnn", "--lam", "3"], "no `lam` for 'fnn'"),
+        (["train", "data.csv", "--target", "seen", "--drop-rare"], "at least two classes"),
+        (["train", "data.csv", "--target", "kind", "-o", "data.csv"], "holds the data that are to be read"),
+        (["train", "data.csv", "--target", "kind", "-o", "no/where"], "cannot be written"),
+        (["train", "data.csv", "--target", "kind", "--config", "bad.toml"], "no setting 'epocs'. Did you mean 'epochs'?"),
+        (["train", "latin.csv", "--target", "kind"], "--encoding latin-1"),
+        (["predict", "none", "data.csv"], "there is no such file"),
+        (["predict", "data.csv", "data.csv"], "cannot be loaded"),
+        (["predict", "model", "other.csv"], "needs columns that are not there: 'size', 'colour', 'seen'"),
+        (["predict", "model", "data.csv", "-o", "model"], "holds what is to be read"),
+        (["predict", "model", "data.csv", "-o", "out.txt"], "ends in .csv or .parquet"),
+        (["predict", "model", "data.csv", "--abstain-below", "2"], "between 0 and 1"),
+        (["compare", "none.csv", "--target", "kind"], "there is no such file"),
+        (["compare", "data.csv"], "Expected --target"),
+        (["compare", "--target", "kind"], "Expected a file or folder of your own with --target"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(place: Path, words: list[str], message: str) -> None:
+    table_model().save(place / "model")
+    (place / "bad.toml").write_text("epocs = 3\n")
+    (place / "latin.csv").write_bytes("x,kind\n1,café\n".encode("latin-1"))
+    (place / "other.csv").write_text("a,b\n1,2\n")
+    done = call(*words)
+    assert done.exit_code == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("calibayes: ")]
+    assert message in line
+    assert done.stdout == ""
+    assert not (place / "predictions.csv").exists()
+
+
+def test_compare_shows_a_file_of_ones_own(place: Path) -> None:
+    words = ("--quick", "--epochs", "1", "--lams", "3", "--betas", "0.1", "--workers", "1", "--out", "found")
+    done = call("compare", "data.csv", "--target", "kind", *words)
+    assert done.exit_code == 0, done.output
+    assert "data.csv, 2 classes of 'kind': 59 rows to train" in done.stderr
+    assert "18 test rows" in done.stdout
+    assert (place / "found" / "report.html").exists()
+
+
+def test_a_kept_column_and_decisions_stand_side_by_side(place: Path) -> None:
+    table_model().save(place / "model")
+    body = [[*row, f"n{i}"] for i, row in enumerate(rows(9))]
+    write_csv(place / "new.csv", body, (*HEADER, "id"))
+    done = call("predict", "model", "new.csv", "-o", "out.csv", "--keep", "id", "--temperature", "--samples", "2")
+    assert done.exit_code == 0, done.output
+    out = pd.read_csv(place / "out.csv")
+    assert list(out) == ["label", "id", "decision", "p_large", "p_small", "confidence", "epistemic", "aleatoric"]
+    assert out["id"].tolist() == [f"n{i}" for i in range(9)]
