@@ -233,7 +233,7 @@ def test_the_term_alone_is_what_the_objective_adds(lam_scale: Any) -> None:
     objective = Objective(lam=Linear(end=20.0, steps=10), beta=0.0, lam_scale=lam_scale)
     terms = objective(logits, targets, torch.zeros(()), dataset_size=1, step=5)
     term = objective.term(logits, targets, step=5)
-    assert term.item() == pytest.approx(float(terms.total - terms.cross_entropy), rel=1e-5)
+    assert term.item() == pytest.approx((terms.total - terms.cross_entropy).item(), rel=1e-5)
     (found,) = torch.autograd.grad(term, logits, retain_graph=True)
     (expected,) = torch.autograd.grad(terms.total - terms.cross_entropy, logits)
     assert torch.allclose(found, expected, atol=1e-7)

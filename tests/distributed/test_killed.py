@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 from tests.distributed import interrupted
 from tests.distributed.launch import torchrun
+
+pytestmark = pytest.mark.processes
 
 
 def test_a_killed_process_leaves_no_trace_in_the_result(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import torch
 from tests.distributed import trainings
 from tests.distributed.launch import torchrun
 
+pytestmark = pytest.mark.processes
+
 Results = dict[int, list[dict[str, Any]]]
 
 

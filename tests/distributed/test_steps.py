@@ -10,6 +10,8 @@ import torch
 from tests.distributed import steps
 from tests.distributed.launch import torchrun
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, Any]]]:
