@@ -83,5 +83,8 @@ def _network(place: Path) -> nn.Module:
     network: nn.Module = kind(config).to(config.dtype)
     if (place / _ADAPTER).is_file():
         peft = package("peft", f"{place}, which holds adapters,", extra="transformers")
-        network = peft.get_peft_model(network, peft.PeftConfig.from_pretrained(place))
+        adapters = peft.PeftConfig.from_pretrained(place)
+        base, adapters.base_model_name_or_path = adapters.base_model_name_or_path, None  # peft warns of another name
+        network = peft.get_peft_model(network, adapters)
+        adapters.base_model_name_or_path = base
     return network
