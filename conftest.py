@@ -15,8 +15,9 @@ import calibayes
 torch.set_num_threads(1)
 # A shell that starts the tests in the background has Ctrl-C ignored, by them and by all processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# Doors to packages that are not installed cannot be imported, and so their examples cannot be collected.
-collect_ignore = [f"src/calibayes/{door}" for door in ("lightning", "transformers") if find_spec(door) is None]
+# Doors to packages that are not installed cannot be imported: neither their examples nor their tests can be collected.
+_CLOSED = [door for door in ("lightning", "transformers") if find_spec(door) is None]
+collect_ignore = [f"{place}/{door}" for door in _CLOSED for place in ("src/calibayes", "tests")]
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")
 
