@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -15,9 +13,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-__all__ = ["UNFINISHED", "NewerFileError", "TreeFileError", "read_tree", "write_tree"]
+from calibayes.wholefile import whole_file
 
-UNFINISHED = ".calibayes-part"  # the end of the name of a file that is being written
+__all__ = ["NewerFileError", "TreeFileError", "read_tree", "write_tree"]
 
 _KEY = "calibayes"
 
@@ -35,22 +33,8 @@ def write_tree(path: Path, kind: str, tree: Any) -> None:
     tensors: dict[str, Tensor] = {}
     body = json.dumps(_encoded(tree, tensors, ""))
     header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        save_file(tensors, temporary, metadata={_KEY: header})
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as unfinished:
+        save_file(tensors, unfinished, metadata={_KEY: header})
 
 
 def read_tree(path: Path, kind: str) -> Any:

@@ -15,7 +15,7 @@ import torch
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.claims import claim_path
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store
-from calibayes.treefile import UNFINISHED
+from calibayes.wholefile import UNFINISHED
 
 RECORD = Record(
     trial="module:function",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from calibayes.data.predictions.wording import shown_path
 from calibayes.errors import DataError
-from calibayes.treefile import UNFINISHED
+from calibayes.wholefile import whole_file
 
 __all__ = ["check_output", "written"]
 
@@ -35,21 +33,14 @@ def written(path: Path) -> Iterator[Write]:
     The file is there, whole, when all went well; otherwise what was there before stays.
     """
     check_output(path)
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
-    except OSError as error:
-        raise DataError(f"{shown_path(path)} cannot be written: {error.strerror or error}.") from None
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with _parquet(file) if path.suffix.lower() == ".parquet" else _csv(file) as write:
-                yield write
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        try:
+            unfinished = stack.enter_context(whole_file(path))
+        except OSError as error:
+            raise DataError(f"{shown_path(path)} cannot be written: {error.strerror or error}.") from None
+        file = stack.enter_context(unfinished.open("wb"))
+        with _parquet(file) if path.suffix.lower() == ".parquet" else _csv(file) as write:
+            yield write
 
 
 @contextmanager

@@ -7,11 +7,11 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.wholefile import whole_file
 
 __all__ = ["render_page", "write_page"]
 
@@ -66,20 +66,13 @@ def write_page(study: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """
     page = render_page(study).encode("utf-8")
     target = Path(path)
-    temporary = None
     try:
         if target.is_dir():
             raise IsADirectoryError(f"it is a folder; name a file in it, such as {str(target / 'report.html')!r}")
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(page)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(target)
+        with whole_file(target) as unfinished:
+            unfinished.write_bytes(page)
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"The page cannot be written to {str(path)!r}: {error}.") from error
-    finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def _embedded(study: dict[str, Any]) -> str:

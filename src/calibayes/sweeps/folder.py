@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import platform
 import tempfile
 import time
@@ -16,7 +15,7 @@ import torch
 
 import calibayes
 from calibayes.errors import InvalidArgumentError
-from calibayes.treefile import UNFINISHED
+from calibayes.wholefile import UNFINISHED, whole_file
 
 __all__ = ["clear_abandoned", "machine", "prepare", "unwritable", "versions", "write_whole"]
 
@@ -44,17 +43,8 @@ def clear_abandoned(folder: Path) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that whoever looks finds the old one or the whole new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=UNFINISHED)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(content)
 
 
 def unwritable(folder: Path, error: OSError) -> InvalidArgumentError:
