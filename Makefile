@@ -4,14 +4,14 @@ VENV := .venv
 RUN := $(VENV)/bin
 PEERS := .venv-peers
 TABULAR := .venv-tabular
-EXTRAS := browser or ray or dask or mlflow or lightning or transformers or docs or processes
+EXTRAS := browser or ray or dask or mlflow or lightning or transformers or docs or processes or slow
 
 .PHONY: help setup demo test test-extras lint format docs bench bench-peers bench-tabular clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
 	@echo "make test   lint, type-check and run the tests"
-	@echo "make test-extras  tests that need Ray, Dask, MLflow, Lightning, transformers (installed by this), several processes or a browser (chromium and chromedriver)"
+	@echo "make test-extras  tests that need Ray, Dask, MLflow, Lightning, transformers (installed by this), several processes, a browser (chromium and chromedriver) or more time"
 	@echo "make docs   build the documentation into site/, with warnings as errors"
 	@echo "make lint   ruff and mypy alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
@@ -40,7 +40,7 @@ test: setup lint
 	$(RUN)/python -m pytest -q -m "not ($(EXTRAS))" -n 2 --dist loadfile
 
 test-extras: $(VENV)/.ready-extras
-	$(RUN)/python -m pytest -q -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers tests/docs tests/distributed)
+	$(RUN)/python -m pytest -q -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers tests/docs tests/distributed tests/metrics tests/recipes)
 
 lint: setup
 	$(RUN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ RUNS = 100
 FEWEST = 87
 
 
+@cache
 def truths(temperature: float) -> dict[str, float]:
     """True values, from so many examples that chance does not matter; the squares from the roots, to be sure."""
     found = [evaluate(*classifier(1_000_000, temperature, seed=seed), intervals=False).values for seed in (-1, -2)]
@@ -55,6 +57,7 @@ def held(temperature: float, n: int, true: dict[str, float]) -> dict[str, int]:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [1.0, 0.6], ids=["calibrated", "too sure"])
 def test_intervals_hold_the_true_value_as_often_as_they_say(temperature: float) -> None:
     true = truths(temperature)
@@ -81,6 +84,7 @@ def test_the_ece_of_a_calibrated_model_at_ten_thousand_where_percentiles_always_
     assert ours >= 35
 
 
+@pytest.mark.slow
 def test_paired_differences_hold_the_true_difference() -> None:
     true_a, true_b = truths(0.6), truths(1.0)
     count = dict.fromkeys(true_a, 0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -54,6 +56,8 @@ class Processes:
         rank = dist.get_rank(found)
         if rank < 0:
             raise InvalidArgumentError("Expected `group` to be one that this process is part of, but it is not.")
+        atexit.unregister(_leave)  # so that it is registered once, and after what the group's own owner registered
+        atexit.register(_leave)
         return cls(found, rank, dist.get_world_size(found))
 
     @property
@@ -151,6 +155,7 @@ ALONE = Processes()
 """A single process."""
 
 
+_LAST_MOMENT = 0.1  # seconds at the end of a process of many, in which nobody holds Python's lock
 _CONNECTED = "CALIBAYES_CONNECTED"  # the process that has connected itself, for its children to see
 
 
@@ -167,7 +172,6 @@ def _connect() -> bool:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, store=place, rank=rank, world_size=size)
     os.environ[_CONNECTED] = str(os.getpid())
-    atexit.register(_disconnect)
     return True
 
 
@@ -182,6 +186,13 @@ def local_gpu() -> int:
     return here
 
 
-def _disconnect() -> None:
-    if dist.is_initialized():
+def _leave() -> None:
+    """Let the group's threads put down what they hold before Python ends.
+
+    A thread of gloo that gives back a tensor needs Python's lock; one that asks for it while Python ends is killed in the
+    middle of a destructor, and the whole process with it (SIGABRT after a training that went well).
+    """
+    if os.environ.get(_CONNECTED) == str(os.getpid()) and dist.is_initialized():
         dist.destroy_process_group()
+    gc.collect()
+    time.sleep(_LAST_MOMENT)

@@ -90,6 +90,7 @@ def test_claims_come_from_the_records(folder: Path) -> None:
     assert all(claim["verdict"] in done.stdout for claim in written)
 
 
+@pytest.mark.slow
 @IMAGES
 def test_reliability_diagrams_of_cifar10(tmp_path: Path) -> None:
     done = start("cifar10-reliability", tmp_path)
