@@ -45,6 +45,21 @@ def gradients(held_out: bool) -> dict[str, Any]:
     return {"gradients": grads, "terms": [float(value.detach()) for value in terms]}
 
 
+def in_a_part() -> list[Tensor]:
+    """The weights that the last two processes train together, while a first one of three trains by itself."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    group = None
+    if size > 1:
+        part = list(range(size - 2, size))
+        made = dist.new_group(part)
+        group = made if rank in part else None
+    torch.manual_seed(0)
+    posterior = cb.MeanField(perceptron().double(), init_std=0.05)
+    objective = cb.Objective(lam=20.0, beta=0.1, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1))
+    cb.fit(posterior, data(0, 50), objective, epochs=3, batch_size=20, samples=2, group=group)
+    return [parameter.detach().clone() for parameter in posterior.parameters()]
+
+
 def streamed() -> dict[str, float]:
     """The metrics of predictions of which each process has seen a part, and the last one, of three, nothing."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -146,6 +161,7 @@ if __name__ == "__main__":
     found: dict[str, Any] = {
         "batch": gradients(False),
         "held-out": gradients(True),
+        "in a part": in_a_part(),
         "refused": refused(),
         "streamed": streamed(),
         "interrupted": interrupted(),

@@ -35,6 +35,15 @@ def test_averaged_gradients_are_those_of_a_single_process(where: str, processes:
             assert torch.allclose(one, other, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_group_may_be_a_part_of_all_processes(processes: int, found: Any) -> None:
+    for rank in range(processes):
+        for one, other in zip(found[processes][rank]["in a part"], found[1][0]["in a part"], strict=True):
+            assert torch.allclose(one, other, rtol=1e-10, atol=1e-10), rank
+    together = [found[processes][rank]["in a part"] for rank in range(processes - 2, processes)]
+    assert all(torch.equal(one, other) for one, other in zip(*together, strict=True))
+
+
 @pytest.mark.parametrize("processes", [1, 2, 3])
 def test_what_processes_have_seen_is_evaluated_together(processes: int, found: Any) -> None:
     for each in found[processes]:
