@@ -20,7 +20,10 @@ OWN: dict[str, Callable[..., Any]] = {
     "breast-cancer": datasets.load_breast_cancer,
     "digits": datasets.load_digits,
 }
-KEEL = ("australian", "bupa", "glass", "haberman", "heart", "ionosphere", "pima", "sonar", "vehicle")
+KEEL = (
+    "australian", "bupa", "contraceptive", "heart", "ionosphere", "mammographic", "phoneme", "pima", "segment", "sonar", "vehicle",
+    "vowel",
+)  # fmt: skip
 
 
 def load(name: str) -> tuple[Array, Array]:

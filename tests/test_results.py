@@ -48,8 +48,12 @@ def test_the_readmes_speed_of_the_metrics_is_the_one_that_was_measured() -> None
 def shown_blocks() -> list[tuple[str, str, str]]:
     """Text that pages say comes from a file: the page, the file, and the text."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    pattern = re.compile(r"<!-- (results/\S+) -->\n```text\n(.*?)```\n<!-- end -->", re.DOTALL)
-    return [(page.name, file, text) for page in pages for file, text in pattern.findall(page.read_text())]
+    pattern = re.compile(r"<!-- (results/\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
+    return [
+        (page.name, file, text.removeprefix("```text\n").removesuffix("```\n"))
+        for page in pages
+        for file, text in pattern.findall(page.read_text())
+    ]
 
 
 @pytest.mark.parametrize(("page", "file", "text"), shown_blocks())
