@@ -70,9 +70,15 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
         (["train", "data.csv", "--target", "kind", "--scheme", "gnn"], "'ca-bnn', but got 'gnn'"),
         (["train", "data.csv", "--target", "kind", "--scheme", "fnn", "--lam", "3"], "no `lam` for 'fnn'"),
         (["train", "data.csv", "--target", "seen", "--drop-rare"], "at least two classes"),
-        (["train", "data.csv", "--target", "kind", "-o", "data.csv"], "holds the data that are to be read"),
+        (["train", "data.csv", "--target", "kind", "-o", "data.csv"], "holds the data or settings that are to be read"),
         (["train", "data.csv", "--target", "kind", "-o", "no/where"], "cannot be written"),
         (["train", "data.csv", "--target", "kind", "--config", "bad.toml"], "no setting 'epocs'. Did you mean 'epochs'?"),
+        (["train", "data.csv", "--config", "s.toml", "-o", "s.toml"], "holds the data or settings that are to be read"),
+        (
+            ["train", "data.csv", "--config", "wrong.toml", "--epochs", "2"],
+            "Expected 'epochs' to be a whole number, but got '3'",
+        ),
+        (["train", "data.csv", "--target", "kind", "--network", "resnet20"], "Expected no --network for data without images"),
         (["train", "latin.csv", "--target", "kind"], "--encoding latin-1"),
         (["predict", "none", "data.csv"], "there is no such file"),
         (["predict", "data.csv", "data.csv"], "cannot be loaded"),
@@ -82,12 +88,16 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
         (["predict", "model", "data.csv", "--abstain-below", "2"], "between 0 and 1"),
         (["compare", "none.csv", "--target", "kind"], "there is no such file"),
         (["compare", "data.csv"], "Expected --target"),
+        (["compare", "--config", "s.toml"], "Expected a file or folder of your own with --config"),
+        (["compare", "data.csv", "--config", "bad.toml"], "no setting 'epocs'"),
         (["compare", "--target", "kind"], "Expected a file or folder of your own with --target"),
     ],
 )
 def test_what_goes_wrong_is_one_line(place: Path, words: list[str], message: str) -> None:
     table_model().save(place / "model")
     (place / "bad.toml").write_text("epocs = 3\n")
+    (place / "s.toml").write_text("target = 'kind'\n")
+    (place / "wrong.toml").write_text("target = 'kind'\nepochs = '3'\n")
     (place / "latin.csv").write_bytes("x,kind\n1,café\n".encode("latin-1"))
     (place / "other.csv").write_text("a,b\n1,2\n")
     done = call(*words)
@@ -100,11 +110,22 @@ def test_what_goes_wrong_is_one_line(place: Path, words: list[str], message: str
 
 def test_compare_shows_a_file_of_ones_own(place: Path) -> None:
     words = ("--quick", "--epochs", "1", "--lams", "3", "--betas", "0.1", "--workers", "1", "--out", "found")
-    done = call("compare", "data.csv", "--target", "kind", *words)
+    (place / "s.toml").write_text("target = 'none'\nscheme = 'bnn'\nmax-rows = 1000\n")
+    done = call("compare", "data.csv", "--config", "s.toml", "--target", "kind", *words)
     assert done.exit_code == 0, done.output
+    assert "Not used in 's.toml', since a comparison has its own: scheme." in done.stderr
     assert "data.csv, 2 classes of 'kind': 59 rows to train" in done.stderr
     assert "18 test rows" in done.stdout
     assert (place / "found" / "report.html").exists()
+
+
+def test_evaluate_is_not_the_next_command_where_it_would_fail(place: Path) -> None:
+    table_model().save(place / "model")
+    write_csv(place / "new.csv", [[*row[:3], ""] for row in rows(9)])
+    done = call("predict", "model", "new.csv", "-o", "out.csv")
+    assert done.exit_code == 0, done.output
+    assert "Next" not in done.stdout
+    assert "9 rows without a class in 'kind'" in done.stderr
 
 
 def test_a_kept_column_and_decisions_stand_side_by_side(place: Path) -> None:

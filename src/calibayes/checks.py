@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import operator
 from collections.abc import Iterable
+from numbers import Real
 from typing import SupportsIndex
 
 import torch
@@ -22,6 +23,8 @@ __all__ = [
     "check_weights",
     "class_indices",
     "integer",
+    "is_real",
+    "moderate",
     "natural_number",
     "nearest",
     "positive",
@@ -29,13 +32,26 @@ __all__ = [
     "share",
 ]
 
+_SMALLEST = 1e-15
 _ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
+
+
+def is_real(value: object) -> bool:
+    """Whether ``value`` is a real number, Python's or NumPy's; truth values are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def positive(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it is not a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+    if not is_real(value) or not 0 < value < float("inf"):
         raise InvalidArgumentError(f"Expected `{name}` to be a positive finite number, but got {value!r}.")
+    return float(value)
+
+
+def moderate(name: str, value: float) -> float:
+    """``value`` as a float, or an error that names it when it, its square or its inverse is no number for a network."""
+    if not _SMALLEST <= positive(name, value) <= 1 / _SMALLEST:
+        raise InvalidArgumentError(f"Expected `{name}` to lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, but got {value!r}.")
     return float(value)
 
 
@@ -64,7 +80,7 @@ def natural_number(name: str, value: object) -> int:
 
 def share(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it does not lie strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+    if not is_real(value) or not 0 < value < 1:
         raise InvalidArgumentError(f"Expected `{name}` to lie between 0 and 1, both excluded, but got {value!r}.")
     return float(value)
 

@@ -55,7 +55,7 @@ def read_tree(path: Path, kind: str) -> Any:
             raise NewerFileError(f"its format {header['format']} is not one that this version of calibayes reads")
         if header["crc32"] != _checksum(header["tree"], tensors):
             raise TreeFileError("its checksum does not fit its contents")
-        return _decoded(json.loads(header["tree"]), tensors)
+        return _decoded(json.loads(header["tree"]), dict(tensors))
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise TreeFileError(f"its header is damaged ({type(error).__name__}: {error})") from error
 
@@ -86,7 +86,7 @@ def _decoded(value: Any, tensors: dict[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$tensor" in value:
-        return tensors[value["$tensor"]]
+        return tensors.pop(value["$tensor"])  # one that is named twice would be larger in memory than in the file
     if "$tuple" in value:
         return tuple(_decoded(part, tensors) for part in value["$tuple"])
     if "$pairs" in value:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.estimator.tables import classifier, overlapping
 
 from calibayes.estimator.examples import distinct
-from calibayes.estimator.learning import Learner
+from calibayes.estimator.learning import Learned, Learner
 from calibayes.estimator.settings import Settings
 from calibayes.metrics import ece, nll
 from calibayes.predictive import predict
@@ -81,3 +82,21 @@ def test_settings_are_those_of_the_classifier() -> None:
     params = estimator.get_params()
     settings = Settings(**{name: params[name] for name in Settings.__dataclass_fields__})
     assert asdict(settings).keys() < params.keys()
+
+
+def test_what_is_tried_has_the_size_of_what_is_trained_in_the_end() -> None:
+    x, y = overlapping(130)
+    sizes = []
+
+    class Watched(Learner):
+        def train(self, *given: Any, **named: Any) -> Learned:
+            found = super().train(*given, **named)
+            sizes.append(sum(each.numel() for each in found.posterior.parameters()))
+            return found
+
+    estimator = classifier("ca-fnn", lam="auto", epochs=1, standardize=False)
+    settings = Settings(**{name: getattr(estimator, name) for name in Settings.__dataclass_fields__})
+    examples = distinct(x, y, np.ones(len(y)))
+    Watched(settings, 2, seed=7).learn(examples._replace(x=examples.x.astype(np.float32)))
+    assert len(sizes) == 1 + len(LAMS)
+    assert len(set(sizes)) == 1

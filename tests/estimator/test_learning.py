@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ def test_raw_columns_of_any_size_give_what_standardised_ones_give() -> None:
     assert not np.allclose(found.predict_proba(x), expected, atol=1e-2)
     far = classifier().fit(x, y).predict_proba(np.array([[1e300, -1e300, 3.0]]))
     assert np.isfinite(far).all()
+    for size in (1e200, 1e-200):  # whose squares are no numbers
+        np.testing.assert_allclose(probs_of(size * x, y, x=size * x), expected, atol=1e-3)
 
 
 def test_the_order_of_rows_does_not_matter_and_a_weight_is_a_number_of_rows() -> None:
@@ -190,3 +193,68 @@ def test_a_row_that_is_there_twice_is_never_on_both_sides_of_a_split() -> None:
     assert validation.y.tolist().count(0) == validation.y.tolist().count(1) == 6
     few = distinct(np.arange(4.0)[:, None], np.array([0, 0, 1, 2]), np.ones(4)).split(0.2, seed=0)
     assert (sorted(few[0].y), few[1].y.tolist()) == ([0, 1, 2], [0])
+
+
+def test_where_the_same_inputs_have_several_classes_both_sides_of_a_split_have_all_of_them() -> None:
+    x = np.repeat(np.arange(4.0), 2)[:, None]
+    y = np.tile([0, 1], 4)
+    counts = np.array([80.0, 20.0, 20.0, 80.0, 50.0, 50.0, 1.0, 2.0])
+    training, validation = distinct(x, y, counts).split(0.2, seed=0)
+    both = {float(value) for value in training.x[:, 0]} & {float(value) for value in validation.x[:, 0]}
+    assert both == {0.0, 1.0, 2.0}  # of the last, three rows might be copies
+    assert training.counts.sum() + validation.counts.sum() == counts.sum()
+    assert validation.counts[validation.y == 0].sum() == validation.counts[validation.y == 1].sum() == 30
+    weighted = distinct(x, y, counts)._replace(weights=3 * counts).split(0.2, seed=0)
+    assert all((part.weights == 3 * part.counts).all() for part in weighted)
+
+
+def test_a_class_stays_in_training_and_some_rows_are_held_out_wherever_that_can_be() -> None:
+    cells = [(0, 0, 2), (0, 1, 1), (1, 0, 2), (1, 1, 1), (2, 0, 1)]  # the second class is never the most frequent one
+    x, y, counts = (np.array(part) for part in zip(*cells, strict=True))
+    for seed in range(20):
+        training, validation = distinct(x[:, None].astype(float), y, counts.astype(float)).split(0.6, seed)
+        assert set(training.y.tolist()) == {0, 1}
+        assert len(validation.y)
+    one = distinct(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40)).split(0.2, seed=0)
+    assert [part.counts.tolist() for part in one] == [[16.0, 16.0], [4.0, 4.0]]
+    huge = distinct(np.zeros((2, 1)), np.arange(2), np.full(2, 1e300)).split(0.25, seed=0)
+    assert [part.counts.tolist() for part in huge] == [[0.75e300] * 2, [0.25e300] * 2]
+
+
+@pytest.mark.parametrize("settings", [{"early_stopping": True}, {"lam": "auto"}])
+def test_columns_of_few_values_are_learnt_as_well_with_a_part_held_out(settings: dict[str, Any]) -> None:
+    draws = np.random.default_rng(0)
+    x = draws.integers(0, 2, (600, 2)).astype(float)
+    chance = np.array([0.1, 0.4, 0.6, 0.9])[(x[:, 0] + 2 * x[:, 1]).astype(int)]
+    y = (draws.random(600) < chance).astype(int)
+    found = classifier("ca-fnn", epochs=60, learning_rate=0.03, **settings).fit(x, y)
+    assert nll(found.predict_proba(x), y) < nll(chance, y) + 0.03
+    assert found.lam_ == 1.0
+
+
+def test_ctrl_c_ends_the_training_and_any_search_that_it_is_a_part_of() -> None:
+    x, y = overlapping(20)
+
+    class Interrupted(torch.optim.Adam):
+        def step(self, *_: Any) -> None:  # type: ignore[override]
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        classifier(optimizer=Interrupted).fit(x, y)
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    x, y = overlapping(20)
+    own = {
+        "lam": 2.0,
+        "beta": 0.5,
+        "learning_rate": 0.25,
+        "prior_std": 0.5,
+        "validation_fraction": 0.25,
+        "early_stopping": True,
+    }
+    theirs = {name: np.bool_(value) if value is True else np.float32(value) for name, value in own.items()} | {
+        "lam": np.int64(2)
+    }
+    one, other = (probs_of(x, y, x=x, epochs=2, **settings) for settings in (own, theirs))
+    np.testing.assert_array_equal(one, other)

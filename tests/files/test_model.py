@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from safetensors.torch import save_file
 from tests.files.made import HEADER, rows, table_model
 
 import calibayes
+from calibayes import treefile
 from calibayes.errors import DataError, ModelFileError
 from calibayes.files import load
 from calibayes.treefile import read_tree, write_tree
@@ -90,8 +93,9 @@ def changed(saved: Path, path: Path, place: str, value: Any) -> Path:
         ("network.name", "os.system", "one of mlp"),
         ("network.sizes.hidden", [10**9], "'hidden'"),
         ("network.sizes.hidden", [4096] * 16, "describes a network of"),
-        ("network.sizes.inputs", 10**6, "describes a network of"),
-        ("network.sizes.inputs", 3, "another architecture"),
+        ("network.sizes.hidden", [7], "another architecture"),
+        ("network.sizes.inputs", 10**6, "does not take what its columns become"),
+        ("network.sizes.inputs", 3, "does not take what its columns become"),
         ("network.sizes.classes", 1, "'classes'"),
         ("posterior", None, "damaged"),
         ("posterior.state", {"mu": 3}, "a posterior with weights"),
@@ -113,6 +117,34 @@ def test_weights_that_are_not_numbers_are_refused(saved: Path, tmp_path: Path) -
     broken = {name: torch.full_like(value, float("nan")) for name, value in state.items()}
     with pytest.raises(ModelFileError, match="are not finite"):
         load(changed(saved, tmp_path / "m.safetensors", "posterior.state", broken))
+
+
+def test_a_file_cannot_describe_more_than_it_holds(saved: Path, tmp_path: Path) -> None:
+    path, tree = tmp_path / "m.safetensors", read_tree(saved, KIND)
+    tree["network"]["sizes"]["hidden"] = [1000]
+    tree["posterior"]["state"] = {"bytes": torch.zeros(20_000, dtype=torch.uint8)}  # as many numbers, but not their bytes
+    write_tree(path, KIND, tree)
+    with pytest.raises(ModelFileError, match="describes a network of"):
+        load(path)
+    body = json.dumps({"a": {"$tensor": "t"}, "b": {"$tensor": "t"}})
+    tensors = {"t": torch.zeros(9)}
+    header = {"kind": KIND, "format": 1, "crc32": treefile._checksum(body, tensors), "tree": body}
+    save_file(tensors, path, metadata={"calibayes": json.dumps(header)})
+    with pytest.raises(ModelFileError, match="its header is damaged"):
+        load(path)
+
+
+def test_weights_that_are_too_large_give_no_answer(saved: Path, tmp_path: Path) -> None:
+    state = read_tree(saved, KIND)["posterior"]["state"]
+    huge = {name: torch.full_like(value, 3e38) for name, value in state.items()}
+    with pytest.raises(ModelFileError, match="probabilities are no numbers"):
+        load(changed(saved, tmp_path / "m.safetensors", "posterior.state", huge)).predict(FRAME)
+
+
+def test_what_could_not_be_loaded_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="'temperature' of the model to be a positive finite number"):
+        replace(table_model(), temperature=float("inf")).save(tmp_path / "m")
+    assert not list(tmp_path.iterdir())
 
 
 class Harm:
@@ -151,3 +183,5 @@ def test_files_that_are_none_of_ours_are_refused_and_nothing_in_them_is_run(save
         load(tmp_path / "newer")
     with pytest.raises(ModelFileError, match="there is no such file"):
         load(tmp_path / "none")
+    with pytest.raises(ModelFileError, match="this is no file"):
+        load(tmp_path)

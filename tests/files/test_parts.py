@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from calibayes.errors import DataError
 from calibayes.files.parts import labels_of, parts_of
-from calibayes.files.reading import table_from
+from calibayes.files.reading import read_table, table_from
 
 
-def table(labels: list[str | None]) -> object:
+def table(labels: Sequence[str | None]) -> object:
     return table_from({"label": labels})
 
 
@@ -27,7 +32,9 @@ def test_rows_without_a_label_are_left_out_and_told() -> None:
 
 
 def test_a_class_called_na_is_a_class() -> None:
-    assert labels_of(table(["NA", "b"] * 3), "label", False).classes == ("NA", "b")
+    found = labels_of(table(["NA", "b"] * 3), "label", False)
+    assert found.classes == ("NA", "b")
+    assert found.notes == ["Taken for classes of 'label', not for missing labels: 'NA'."]
 
 
 @pytest.mark.parametrize(
@@ -61,3 +68,36 @@ def test_parts_are_apart_cover_everything_and_have_every_class_in_its_share() ->
     again, other = (parts_of(codes, 0.15, 0.2, seed=seed) for seed in (0, 1))
     assert all(np.array_equal(a, b) for a, b in zip(parts, again, strict=True))
     assert not np.array_equal(parts.train, other.train)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["1", "0", "NA", "?", "nan"], ("0", "1")),
+        (["True", "false", "N/A"], ("false", "true")),
+        (["a", "b", "NaN"], ("a", "b")),
+    ],
+)
+def test_a_label_that_is_said_to_be_missing_is_no_class(labels: list[str], classes: tuple[str, ...]) -> None:
+    found = labels_of(table(labels * 3), "label", False)
+    assert found.classes == classes
+    assert found.notes == [f"{3 * (len(labels) - 2)} rows without a label in 'label': left out."]
+
+
+def test_every_format_has_missing_labels_alike(tmp_path: Path) -> None:
+    labels = [1.0, 0.0, float("nan")] * 3
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"label": label}) + "\n" for label in labels))
+    arrow = pa.table({"label": pa.array(labels, from_pandas=False)})
+    for each in (read_table(tmp_path / "a.jsonl").table, table_from(arrow)):
+        assert labels_of(each, "label", False).rows.tolist() == [0, 1, 3, 4, 6, 7]
+
+
+def test_whole_numbers_are_in_order_however_long_they_are() -> None:
+    long = "1" * 5000
+    assert labels_of(table(["9", long, "-3"] * 3), "label", False).classes == ("-3", "9", long)
+
+
+def test_a_class_is_never_held_out_altogether() -> None:
+    for n in range(3, 12):
+        parts = parts_of(np.zeros(n, dtype=np.int64), 0.44, 0.44, seed=0)
+        assert min(map(len, parts)) >= 1

@@ -112,3 +112,29 @@ def test_what_makes_no_sense_is_refused(
         predict_file(table_model(), source, tmp_path / "out.csv", **settings)
     with pytest.raises(DataError, match=r"ends in .csv or .parquet"):
         predict_file(table_model(), source, tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["small", ""], "6 rows without a class in 'kind' that the model knows: leave them out before calibayes evaluate."),
+        (["small", "tiny"], "6 rows without a class in 'kind' that the model knows, like 'tiny': leave"),
+        (["", ""], "12 rows without a class"),
+    ],
+)
+def test_labels_that_evaluate_would_refuse_are_told(tmp_path: Path, labels: list[str], told: str) -> None:
+    body = [[*row[:3], labels[place % 2]] for place, row in enumerate(rows(12))]
+    said: list[str] = []
+    done = predict_file(table_model(), write_csv(tmp_path / "in.csv", body), tmp_path / "out.csv", say=said.append)
+    assert not done.labelled
+    assert len(said) == 1
+    assert told in said[0]
+
+
+def test_categories_that_training_has_not_seen_are_told_if_they_are_most(tmp_path: Path) -> None:
+    for strange, notes in ((7, 1), (4, 0)):
+        body = [["1.0", "rot" if place < strange else "red", "2024-01-05", "small"] for place in range(10)]
+        said: list[str] = []
+        predict_file(table_model(), write_csv(tmp_path / "in.csv", body), tmp_path / "out.csv", say=said.append)
+        assert [line for line in said if "Most cells of column 'colour'" in line and "'rot'" in line] == said
+        assert len(said) == notes

@@ -26,7 +26,7 @@ def test_every_format_is_the_same_table(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").write_text("\n".join(lines) + "\n")
     pd.read_csv(paths[0], dtype=str).to_parquet(tmp_path / "f.parquet")
     for path in (*paths, packed, tmp_path / "e.jsonl", tmp_path / "f.parquet"):
-        table, total = read_table(path)
+        table, _, total = read_table(path)
         assert total == len(BODY), path
         found = [[cell or "" for cell in row.values()] for row in table.to_pylist()]
         assert (tuple(table.column_names), found) == (HEADER, BODY), path
@@ -56,7 +56,10 @@ def test_another_encoding_is_named_in_the_error_and_read_when_it_is_given(tmp_pa
         read_table(path)
     if encoding == "latin-1":
         assert "line 3" in str(caught.value)
-    assert read_table(path, encoding=encoding)[0].column("name").to_pylist() == ["plain", "café"]
+    assert read_table(path, encoding=encoding).table.column("name").to_pylist() == ["plain", "café"]
+    lines = path.with_suffix(".jsonl")
+    lines.write_bytes('{"name": "plain"}\n{"name": "café"}\n'.encode(encoding))
+    assert read_table(lines, encoding=encoding).table.column("name").to_pylist() == ["plain", "café"]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +76,9 @@ def test_another_encoding_is_named_in_the_error_and_read_when_it_is_given(tmp_pa
         ("a.jsonl", b'{"a": 1}\n{"b": 1}\n', "line 2: 'b' is not among the names of the first object"),
         ("a.jsonl", b'{"a": [1]}\n', "line 1: 'a' holds a list"),
         ("a.jsonl", b"[1]\n", "line 1: expected an object"),
+        ("a.jsonl", b'{"a": "\\ud800"}\n', "line 1: 'a' holds half a character"),
+        ("a.jsonl", b'{"\\ud800": 1}\n', "line 1: .* holds half a character"),
+        ("a.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2: this is no utf-8 text"),
         ("a.parquet", b"PAR1 and no more", "not a whole Parquet file"),
         ("a.xlsx", b"PK", "files with this ending cannot be read"),
     ],
@@ -89,6 +95,11 @@ def test_other_refusals(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", BODY)
     with pytest.raises(InvalidArgumentError, match=r"utf-8, latin-1.*'klingon'"):
         read_table(path, encoding="klingon")
+    for encoding in ("base64", "hex", "rot13"):
+        with pytest.raises(InvalidArgumentError, match=encoding):
+            read_table(path, encoding=encoding)
+    with pytest.raises(DataError, match="'x' holds bytes that are no UTF-8 text"):
+        table_from({"x": [b"\xff\xfe", b"a"]})
     with pytest.raises(InvalidArgumentError, match="delimiter"):
         read_table(path, delimiter="ab")
     (tmp_path / "empty").mkdir()
@@ -98,8 +109,9 @@ def test_other_refusals(tmp_path: Path) -> None:
 
 def test_a_sample_is_drawn_by_the_seed_in_the_order_of_the_file(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [[str(i), "x"] for i in range(20_000)], ("i", "label"))
-    (first, total), (again, _), (other, _) = (read_table(path, max_rows=50, seed=seed) for seed in (0, 0, 1))
+    (first, rows, total), (again, _, _), (other, _, _) = (read_table(path, max_rows=50, seed=seed) for seed in (0, 0, 1))
     drawn = [int(i) for i in first.column("i").to_pylist()]
+    assert rows.tolist() == drawn
     assert (total, len(drawn), drawn) == (20_000, 50, sorted(drawn))
     assert first.equals(again)
     assert not first.equals(other)

@@ -50,6 +50,9 @@ def test_what_a_scheme_has_by_default() -> None:
         ({"image_size": 4}, "at least 10"),
         ({"image_size": 4000}, "at most 512"),
         ({"test": 0.5, "validation": 0.45}, "at least a tenth"),
+        ({"seed": 99999999999999999999}, "at most 63 bits, but got 99999999999999999999"),
+        ({"prior_std": 1e-300}, "`prior_std` to lie between 1e-15 and 1e+15, but got 1e-300"),
+        ({"max-rows": 3, "max_rows": 4}, "Expected 'max_rows' once"),
         ({"seed": 1.5}, "'seed' to be a whole number"),
     ],
 )
@@ -66,3 +69,16 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path) -> None:
         read_settings(path)
     with pytest.raises(DataError, match="Cannot read"):
         read_settings(tmp_path / "none.toml")
+
+
+def test_a_mark_of_the_byte_order_is_no_setting_and_types_are_checked_where_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(b"\xef\xbb\xbfmax-rows = 5\n")
+    assert read_settings(path) == {"max_rows": 5}
+    path.write_text("epochs = '3'\n")
+    with pytest.raises(InvalidArgumentError, match="'epochs' to be a whole number"):
+        read_settings(path)
+
+
+def test_a_column_that_is_named_twice_is_meant_once() -> None:
+    assert TrainSettings(text=("body", "title", "body")).text == ("body", "title")

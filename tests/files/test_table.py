@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,10 @@ def test_dates_are_day_month_weekday_and_hour() -> None:
     days = (4 + 64.5) / 2
     assert column.to_dict()["means"] == pytest.approx([days, 2.0, (0 + 4) / 2, 6.0])
     assert encoded(coding, d=["1970-03-06T12:00", None]) == [[1, 1, 1, 1], [0, 0, 0, 0]]
+    assert encoded(coding, d=["9999-12-31", "0001-01-01T00:00Z"])[0][0] == 10
+    for bad in ("1970-13-01", "0000-01-01", "0001-01-01T00:00+05:00"):
+        with pytest.raises(DataError, match=f"Row 1, column 'd': '{re.escape(bad)}' is not a date"):
+            encoded(coding, d=[bad])
     with pytest.raises(DataError, match="Row 1, column 'd': '1970-13-01' is not a date"):
         encoded(coding, d=["1970-13-01"])
 
@@ -88,6 +93,8 @@ def test_what_says_nothing_is_left_out_and_told() -> None:
         (["0,5", "1,5", "2,5"], "'0,5' has a comma"),
         (["03/04/2024", "13/04/2024"], "looks like a date.*2024-12-31"),
         (["1"] * 19 + ["inf"], "infinite"),
+        (["1"] * 19 + ["1e200"], "Row 20, column 'x': '1e200' is too large a number.*leave the cell empty"),
+        (["2024-01-05"] * 19 + ["soon"], "Row 20, column 'x': 'soon' is not a date"),
     ],
 )
 def test_texts_that_are_meant_for_numbers_are_refused_not_taken_for_categories(cells: list[str], message: str) -> None:
@@ -112,3 +119,40 @@ def test_a_coding_from_a_file_encodes_the_same() -> None:
     again = TableCoding.of(Fields(coding.to_dict(), "coding"))
     assert again == coding
     assert torch.equal(again.encode(table_from(columns)), coding.encode(table_from(columns)))
+
+
+def test_categories_are_the_same_in_every_spelling_of_a_truth_value_or_whole_number() -> None:
+    coding, _ = fitted({"b": ["True", "False"] * 3, "k": ["1", "2"] * 3}, categorical=("k",))
+    expected = [[0, 1, 1, 0], [1, 0, 0, 1]]
+    assert encoded(coding, b=["True", "False"], k=["1", "2"]) == expected
+    assert encoded(coding, b=[True, False], k=[1.0, 2.0]) == expected
+
+
+def test_a_date_may_be_said_to_be_missing() -> None:
+    coding, notes = fitted({"d": ["2024-01-05", "NA", "2024-03-01", "2024-03-01"]})
+    assert notes == ["Column 'd' is taken for dates."]
+    assert encoded(coding, d=["n/a"]) == [[0, 0, 0, 0, 1]]
+
+
+def test_numbers_of_the_rows_are_found_when_rows_are_missing() -> None:
+    rows = np.array([0, 1, 3, 4, 8, 9])
+    columns = {"i": [str(i) for i in rows + 100], "x": ["1", "5", "2", "7", "1", "3"], "up": ["1", "2", "8", "30", "40", "90"]}
+    coding, notes = fit_table(table_from(columns), np.arange(6), DataSettings(), (), rows)
+    assert coding.needs == ("x", "up")
+    assert notes == ["Column 'i' counts the rows: not used."]
+    before = [i for i in range(100) if i % 20 != 3]  # taken out before the file was written
+    assert fitted({"i": [str(i) for i in before], "x": ["1", "2"] * 47 + ["3"]})[0].needs == ("x",)
+
+
+@pytest.mark.parametrize("cells", [["1"] * 19 + ["oops"], ["1"] * 19 + ["1e999"], ["2024-01-05"] * 19 + ["2024-01-99"]])
+def test_a_bad_cell_is_named_by_its_row_in_a_file_whose_rows_were_left_out(cells: list[str]) -> None:
+    with pytest.raises(DataError, match="Row 40, column 'x'"):
+        fit_table(table_from({"x": cells}), np.arange(20), DataSettings(), (), np.arange(20) + 20)
+
+
+def test_a_number_that_is_always_the_same_where_it_is_there_is_not_blown_up() -> None:
+    coding, _ = fitted({"x": ["0.1"] * 9 + [""], "d": ["2024-01-05 01:00"] * 9 + [""]})
+    assert encoded(coding, x=["0.11"], d=["2024-01-05 01:00"])[0][0] == pytest.approx(0.01)
+    assert [column.to_dict().get("std", column.to_dict().get("stds")) for column in coding.columns] == [1.0, [1.0] * 4]
+    tiny, _ = fitted({"x": ["1e-20", "3e-20"] * 3})
+    assert encoded(tiny, x=["1e-20", "3e-20"]) == [[-1], [1]]

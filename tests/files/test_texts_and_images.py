@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from PIL import Image
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files import DataSettings, load, predict_file, train
+from calibayes.files.folders import folder_tables, labelled_files
 from calibayes.files.images import ImageCoding
 from calibayes.files.prepare import prepare
 from calibayes.files.reading import table_from
@@ -134,3 +136,41 @@ def test_folders_that_cannot_be_learnt_from_are_refused(tmp_path: Path) -> None:
     (folder / "left" / "notes.txt").rename(folder / "left" / "model.pkl")
     with pytest.raises(DataError, match=r"model.pkl' is neither an image"):
         prepare(folder, DataSettings())
+
+
+def test_hidden_folders_are_not_read_and_links_and_names_that_lead_nowhere_are_refused(tmp_path: Path) -> None:
+    for name in ("sea/a.txt", "sea/.ipynb_checkpoints/a.txt", "sky/deep/b.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("words")
+    assert [(path.name, label) for path, label in labelled_files(tmp_path)] == [("a.txt", "sea"), ("b.txt", "sky")]
+    for place in (tmp_path / "lost", tmp_path / "sky" / "lost"):
+        place.symlink_to("nowhere")
+        with pytest.raises(DataError, match=r"lost': this is a link to something that is not there"):
+            labelled_files(tmp_path)
+        place.unlink()
+    (tmp_path / "sea" / os.fsdecode(b"\xff.txt")).write_text("words")
+    with pytest.raises(DataError, match=r"this name is no UTF-8 text\. Rename it"):
+        list(folder_tables(tmp_path))
+
+
+def test_transparent_places_are_white_and_a_row_without_an_image_is_named(tmp_path: Path) -> None:
+    clear = Image.new("RGBA", (12, 12), (0, 0, 0, 0))
+    clear.save(tmp_path / "rgba.png")
+    Image.new("LA", (12, 12), (0, 0)).save(tmp_path / "la.png")
+    palette = Image.new("P", (12, 12), 3)
+    palette.putpalette([9] * 48)
+    palette.save(tmp_path / "p.png", transparency=bytes(16))
+    for coding in (ImageCoding(1, 10), ImageCoding(3, 10)):
+        for name in ("rgba", "la", "p"):
+            assert coding.encode(table_from({"file": [str(tmp_path / f"{name}.png")]})).unique().tolist() == [255]
+        with pytest.raises(DataError, match="Row 12, column 'file': there is no image"):
+            coding.encode(table_from({"file": [str(tmp_path / "la.png"), None]}), first=10)
+
+
+def test_predictions_of_a_folder_of_texts_say_which_file_is_which(tmp_path: Path) -> None:
+    for place, (topic, body) in enumerate(texts()):
+        (tmp_path / "all" / topic).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / topic / f"{place}.txt").write_text(body)
+    model = train(tmp_path / "all", scheme="fnn", epochs=1).model
+    predict_file(model, tmp_path / "all" / "sea", tmp_path / "out.csv")
+    assert pd.read_csv(tmp_path / "out.csv")["file"][0] == str(tmp_path / "all" / "sea" / "0.txt")

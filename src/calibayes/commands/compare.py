@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -47,6 +47,7 @@ def compare(
     max_rows: given.MaxRows = None,
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,
+    config: given.Config = None,
 ) -> None:
     """Which scheme should I use, by how much is it better, and how sure are we?
 
@@ -72,7 +73,7 @@ def compare(
     )
 
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    said = given.typed_in(ctx, _OF_A_FILE)
+    said = given.typed_in(ctx, (*_OF_A_FILE, "config"))
     if data is None:
         if said:
             flag = f"--{next(iter(said)).replace('_', '-')}"
@@ -83,11 +84,23 @@ def compare(
         return
     from calibayes.files import DataSettings, file_task
 
+    own, unused = ({}, []) if config is None else _about_data(said.pop("config"))
     seed = {"seed": said.pop("split_seed")} if "split_seed" in said else {}
-    task, settings, notes = file_task(data, DataSettings.of({**said, **seed}), settings, epochs=epochs)
-    for note in notes:
+    task, settings, notes = file_task(data, DataSettings.of({**own, **said, **seed}), settings, epochs=epochs)
+    for note in (*unused, *notes):
         aside.print(note, markup=False, soft_wrap=True)
     show(settings, out, console=console, aside=aside, command=typed(), task=task, workers=workers)
+
+
+def _about_data(config: Path) -> tuple[dict[str, Any], list[str]]:
+    """The settings in a file that are about data, and what to say of the others, which are for one training."""
+    from calibayes.files import DataSettings
+    from calibayes.files.settings import read_settings
+
+    every = read_settings(config)
+    own = {name: value for name, value in every.items() if name in DataSettings.__dataclass_fields__}
+    others = [name for name in every if name not in own]
+    return own, [f"Not used in {str(config)!r}, since a comparison has its own: {', '.join(others)}."] if others else []
 
 
 def _numbers(flag: str, text: str) -> tuple[float, ...]:

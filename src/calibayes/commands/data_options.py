@@ -10,6 +10,7 @@ import typer
 
 __all__ = [
     "Categorical",
+    "Config",
     "Data",
     "Delimiter",
     "DropRare",
@@ -50,6 +51,10 @@ Embeddings = Annotated[
 ]
 ImageSize = Annotated[
     int | None, typer.Option(help="Height and width that images are brought to.", show_default="28 grey, 32 colour")
+]
+
+Config = Annotated[
+    Path | None, typer.Option(help="A TOML file with settings like these; what is typed here wins.", show_default=False)
 ]
 
 

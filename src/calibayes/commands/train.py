@@ -57,9 +57,7 @@ def train(
     network: Annotated[
         str | None, typer.Option(help="For images: small-cnn or resnet20.", show_default="by their size")
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="A TOML file with any of these settings; what is typed here wins.", show_default=False)
-    ] = None,
+    config: given.Config = None,
 ) -> None:
     """Train a classifier on a file of your own, and see how far its confidence can be trusted.
 
@@ -76,8 +74,9 @@ def train(
     from calibayes.files.settings import read_settings
 
     typed = given.typed_in(ctx, [name for name in ctx.params if name not in _OTHERS])
-    settings = TrainSettings.of({**({} if config is None else _dashed(read_settings(config))), **typed})
-    check_place("--out", out, [data] if data.is_file() else [], "the data that are to be read")
+    settings = TrainSettings.of({**({} if config is None else read_settings(config)), **typed})
+    inputs = [path for path in (data, config) if path is not None and path.is_file()]
+    check_place("--out", out, inputs, "the data or settings that are to be read")
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     try:
         trained = train(data, settings, say=lambda line: aside.print(line, markup=False, soft_wrap=True), progress=None)
@@ -86,11 +85,6 @@ def train(
         raise typer.Exit(INTERRUPTED) from None
     trained.model.save(out)
     _show(console, trained, data, out)
-
-
-def _dashed(said: dict[str, Any]) -> dict[str, Any]:
-    """Names with dashes, as they are typed, are those with underscores."""
-    return {name.replace("-", "_"): value for name, value in said.items()}
 
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:

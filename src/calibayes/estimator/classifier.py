@@ -21,6 +21,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.examples import Examples, Floats, distinct
 from calibayes.estimator.learning import Learner
 from calibayes.estimator.network import NetworkChoice
+from calibayes.estimator.scaling import fitted_scaler, network_inputs
 from calibayes.estimator.settings import OptimizerClass, Settings, Weight
 from calibayes.estimator.uncertainty import Uncertainty
 from calibayes.posterior import MeanField, Point
@@ -30,7 +31,6 @@ from calibayes.training import EarlyStopping
 
 __all__ = ["CalibayesClassifier"]
 
-_FARTHEST = 1e6  # standard deviations; float32 has room for what a network makes of them
 _LARGEST_SEED = 2**31 - 1
 
 
@@ -164,9 +164,11 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             settings = settings.with_known(self.lam_, self.beta_)
             scaler, seed, fits, start = self.scaler_, self._seed, self._fits + 1, self.posterior_
         else:
-            scaler = StandardScaler().fit(examples.x, sample_weight=examples.counts) if standardize else None
+            scaler = fitted_scaler(examples.x, examples.counts) if standardize else None
             seed, fits, start = int(check_random_state(self.random_state).randint(_LARGEST_SEED)), 0, None
-        found = Learner(settings, len(classes), seed, fits, start).learn(examples._replace(x=_inputs(examples.x, scaler)))
+        found = Learner(settings, len(classes), seed, fits, start).learn(
+            examples._replace(x=network_inputs(examples.x, scaler))
+        )
         self.classes_, self.scaler_, self._seed, self._fits = classes, scaler, seed, fits
         self.posterior_, self.history_ = found.posterior, found.history
         self.lam_, self.beta_, self.choices_ = found.lam, found.beta, list(found.tried)
@@ -204,14 +206,20 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _predictive(self, X: Any) -> Predictive:  # noqa: N803
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float32 if self.scaler_ is None else np.float64, reset=False)
-        inputs = _inputs(x, self.scaler_)
+        inputs = network_inputs(x, self.scaler_)
         return predict(self.posterior_, inputs, samples=self.predict_samples, seed=self._seed, dtype=torch.float64)
 
     def _class_weights(self, examples: Examples, classes: npt.NDArray[Any]) -> Floats:
         if self.class_weight == "balanced":
             of_class = np.bincount(examples.y, weights=examples.counts)
             return np.asarray(of_class.sum() / (len(classes) * of_class))
-        return np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes[examples.y]), dtype=np.float64)
+        found = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes[examples.y]), dtype=np.float64)
+        if not ((found >= 0) & np.isfinite(found)).all() or not found.any():
+            raise InvalidArgumentError(
+                "Expected `class_weight` to be non-negative finite numbers, some of them positive, but got "
+                f"{dict(zip(classes.tolist(), found.tolist(), strict=True))!r}."
+            )
+        return found
 
     def _check_continues(self, settings: Settings, classes: npt.NDArray[Any]) -> None:
         """Raise if a further fit cannot go on from the last one."""
@@ -235,9 +243,3 @@ def _weights(sample_weight: Any, x: Floats) -> Floats:
     if not weights.any():
         raise InvalidArgumentError("Expected some `sample_weight` to be positive, but each weight is zero: no sample counts.")
     return weights
-
-
-def _inputs(x: Floats, scaler: StandardScaler | None) -> npt.NDArray[np.float32]:
-    """What the network sees."""
-    values = x if scaler is None else np.clip(scaler.transform(x), -_FARTHEST, _FARTHEST)
-    return np.ascontiguousarray(values, dtype=np.float32)

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibayes.errors import InvalidArgumentError
-from calibayes.randomness import derived_seed
+from calibayes.estimator.holding import held_out
 
 __all__ = ["Examples", "distinct"]
 
@@ -31,10 +30,6 @@ class Examples(NamedTuple):
     counts: Floats
     weights: Floats
 
-    def take(self, index: Indices) -> Examples:
-        """Some of them."""
-        return Examples(self.x[index], self.y[index], self.counts[index], self.weights[index])
-
     @property
     def data(self) -> tuple[Any, ...]:
         """What `calibayes.fit` takes: inputs, classes, and weights if they differ."""
@@ -51,26 +46,20 @@ class Examples(NamedTuple):
 
     def split(self, fraction: float, seed: int) -> tuple[Examples, Examples]:
         """Training and validation part: about ``fraction`` of each class is for validation, and never all of it."""
-        draws = np.random.Generator(np.random.PCG64(derived_seed(seed, "validation")))
-        of_class = [draws.permutation(np.flatnonzero(self.y == k)) for k in range(int(self.y.max()) + 1)]
-        sizes = [min(round(fraction * len(index)), len(index) - 1) for index in of_class]
-        if not any(sizes):
-            largest = max(range(len(sizes)), key=lambda k: len(of_class[k]))
-            sizes[largest] = min(1, len(of_class[largest]) - 1)
-        if not any(sizes):
-            raise InvalidArgumentError(
-                f"There is nothing to hold out for validation: each of the {len(sizes)} classes has 1 sample. Give `lam` and "
-                "`beta` as numbers and `early_stopping=False`, or more samples."
-            )
-        held_out = np.sort(np.concatenate([index[:size] for index, size in zip(of_class, sizes, strict=True)]))
-        return self.take(np.setdiff1d(np.arange(len(self.y)), held_out)), self.take(held_out)
+        held = held_out(self.x, self.y, self.counts, fraction, seed)
+        return self._part(self.counts - held), self._part(held)
+
+    def _part(self, counts: Floats) -> Examples:
+        """Fewer of each; those of which none is left are no examples."""
+        there = counts > 0
+        weights = counts * (self.weights / self.counts)
+        return Examples(self.x[there], self.y[there], counts[there], weights[there])
 
 
 def distinct(x: Floats, y: Indices, weights: Floats) -> Examples:
     """The different rows in an order of their own, each with the sum of its weights; those of weight zero are no examples.
 
-    So a weight of 2 is a row twice, to the last bit, and the order of the rows does not matter. A row that is there twice
-    cannot be in the training part and in the validation part at the same time.
+    So a weight of 2 is a row twice, to the last bit, and the order of the rows does not matter.
 
     Examples:
         >>> x = np.array([[2.0], [1.0], [2.0], [3.0]])

@@ -69,11 +69,12 @@ class Learner:
         if len(pairs) == 1 and settings.stopping is None:
             return self.train(examples, None, *pairs[0])
         training, validation = examples.split(settings.validation_fraction, self.seed)
+        rows, watched = len(examples.y), None if settings.stopping is None else validation
         if len(pairs) == 1:
-            return self.train(training, validation, *pairs[0])
+            return self.train(training, watched, *pairs[0], rows=rows)
         chosen = choose(
             pairs,
-            lambda lam, beta: self._uninterrupted(training, validation, lam, beta),
+            lambda lam, beta: self.train(training, watched, lam, beta, rows=rows),
             lambda found: validation_scores(found.posterior, validation.data, samples=settings.predict_samples, seed=self.seed),
         )
         found = chosen.model
@@ -81,20 +82,23 @@ class Learner:
             found = self.train(examples, None, chosen.best.lam, chosen.best.beta)
         return Learned(found.posterior, found.history, found.lam, found.beta, chosen.tried)
 
-    def _uninterrupted(self, training: Examples, validation: Examples, lam: float, beta: float) -> Learned:
-        """One of several trainings: Ctrl-C in it ends all of them."""
-        found = self.train(training, None if self.settings.stopping is None else validation, lam, beta)
-        if found.history.stopped == "interrupted":
-            raise KeyboardInterrupt
-        return found
+    def train(
+        self, training: Examples, validation: Examples | None, lam: float, beta: float, rows: int | None = None
+    ) -> Learned:
+        r"""Train with one $\lambda$ and $\beta$; Ctrl-C ends this, and any search that it is a part of.
 
-    def train(self, training: Examples, validation: Examples | None, lam: float, beta: float) -> Learned:
-        r"""Train with one $\lambda$ and $\beta$; ``validation`` is for early stopping."""
+        Args:
+            training: what to train on.
+            validation: for early stopping.
+            lam: $\lambda$.
+            beta: $\beta$.
+            rows: the number of examples that the network is sized by; those of ``training`` by default.
+        """
         settings = self.settings
-        rows, features = training.x.shape
+        count, features = training.x.shape
         posterior, objective = build(
             settings.scheme,
-            made(settings.network, rows, features, self.classes, self.seed),
+            made(settings.network, rows or count, features, self.classes, self.seed),
             lam=lam,
             beta=beta * training.rows_per_count,
             prior_std=settings.prior_std,
@@ -104,7 +108,7 @@ class Learner:
         if self.start is not None:
             posterior = copy.deepcopy(self.start)
         self._check_outputs(posterior, training)
-        steps = settings.epochs * -(-rows // settings.batch_size)
+        steps = settings.epochs * -(-count // settings.batch_size)
         history = fit(
             posterior,
             training.data,
@@ -123,6 +127,8 @@ class Learner:
             group=None,
             progress=bool(settings.verbose),
         )
+        if history.stopped == "interrupted":
+            raise KeyboardInterrupt
         return Learned(posterior, history, lam if objective.lam else 0.0, beta if objective.beta else 0.0)
 
     def _check_outputs(self, posterior: Point | MeanField, training: Examples) -> None:

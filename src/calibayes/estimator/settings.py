@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from calibayes.calibration.measures import Measure
-from calibayes.checks import positive, positive_integer, share
+from calibayes.checks import is_real, moderate, positive_integer, share
 from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.network import NetworkChoice
 from calibayes.recipes.choosing import BETAS, LAMS
@@ -48,7 +49,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_scheme(self.scheme)
         for name in ("prior_std", "init_std", "learning_rate"):
-            positive(name, getattr(self, name))
+            object.__setattr__(self, name, moderate(name, getattr(self, name)))
         for name in ("epochs", "batch_size", "samples", "predict_samples"):
             positive_integer(name, getattr(self, name))
         share("validation_fraction", self.validation_fraction)
@@ -58,8 +59,7 @@ class Settings:
             )
         for name in ("lam", "beta"):
             value = getattr(self, name)
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value != "auto" and not (number and 0 <= value < float("inf")):
+            if value != "auto" and not (is_real(value) and 0 <= value < float("inf")):
                 raise InvalidArgumentError(
                     f"Expected `{name}` to be a non-negative finite number or 'auto', but got {value!r}."
                 )
@@ -86,7 +86,7 @@ class Settings:
     @property
     def stopping(self) -> EarlyStopping | None:
         """When to stop early, if at all."""
-        rule: Any = self.early_stopping
+        rule: Any = bool(self.early_stopping) if isinstance(self.early_stopping, np.bool_) else self.early_stopping
         if rule is None or rule is False:
             return None
         if isinstance(rule, EarlyStopping):

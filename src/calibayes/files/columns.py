@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibayes.files.cells import DATE_PARTS, cells, dates, numbers
+from calibayes.files.cells import DATE_PARTS, categories, cells, dates, numbers
 from calibayes.files.fields import Fields
 
 __all__ = ["Category", "Column", "Date", "Number", "column_from"]
 
 Floats = npt.NDArray[np.float32]
 _FAR = 10.0  # standard deviations: a cell that lies further off counts as this far
+_ROUNDING = 1e-12
 _MOST_VALUES = 100_000
 
 
@@ -57,7 +58,7 @@ class Number:
     def fit(cls, name: str, values: npt.NDArray[np.float64]) -> Self:
         """What the training examples' values say."""
         known = values[~np.isnan(values)]
-        return cls(name, float(known.mean()), float(known.std()) or 1.0, len(known) < len(values))
+        return cls(name, float(known.mean()), float(_spread(known)), len(known) < len(values))
 
     @property
     def width(self) -> int:
@@ -99,8 +100,7 @@ class Date:
     def fit(cls, name: str, values: npt.NDArray[np.float64]) -> Self:
         """What the training examples' values say."""
         known = values[~np.isnan(values[:, 0])]
-        stds = tuple(float(std) or 1.0 for std in known.std(0))
-        return cls(name, tuple(known.mean(0).tolist()), stds, len(known) < len(values))
+        return cls(name, tuple(known.mean(0).tolist()), tuple(_spread(known).tolist()), len(known) < len(values))
 
     @property
     def width(self) -> int:
@@ -149,17 +149,27 @@ class Category:
 
     def encode(self, table: Any, first: int) -> Floats:
         """A one in the place of each cell's category."""
-        import pyarrow as pa
-        from pyarrow import compute
-
-        column = cells(table, self.name)
-        places = compute.index_in(column, pa.array(self.values, pa.large_string()))
+        column, places = self._places(table)
         found = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
         absent = column.is_null().to_numpy(zero_copy_only=False)
         coded = np.zeros((len(found), len(self.values) + 2), dtype=np.float32)
         coded[np.arange(len(found)), np.where(absent, len(self.values) + 1, found)] = 1
         kept = [*range(len(self.values)), *([len(self.values)] * self.unknown), *([len(self.values) + 1] * self.missing)]
         return coded[:, kept]
+
+    def unseen(self, table: Any) -> tuple[int, int, str | None]:
+        """How many cells have no place of their own, of how many that are filled, and the first of them."""
+        column, places = self._places(table)
+        strange = column.filter(places.is_null()).drop_null()
+        return len(strange), len(column) - column.null_count, strange[0].as_py() if len(strange) else None
+
+    def _places(self, table: Any) -> tuple[Any, Any]:
+        """The cells, and the place of each among the values; null where it has none."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        column = categories(table, self.name)
+        return column, compute.index_in(column, pa.array(self.values, pa.large_string()))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for a file."""
@@ -179,6 +189,12 @@ def column_from(fields: Fields) -> Column:
     """The column that a file describes."""
     made: Column = _KINDS[fields.text("kind", tuple(_KINDS))].of(fields)
     return made
+
+
+def _spread(known: npt.NDArray[np.float64]) -> Any:
+    """Standard deviations; 1 where there is none but for rounding."""
+    stds = known.std(0)
+    return np.where(stds > _ROUNDING * np.abs(known).max(0), stds, 1.0)
 
 
 def _standardised(values: npt.NDArray[np.float64], means: Any, stds: Any, missing: bool) -> Floats:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calibayes.data.folder import visible
+from calibayes.data.predictions.csv_rows import is_utf8
 from calibayes.data.predictions.wording import listed, shown, shown_path
 from calibayes.errors import DataError
 
-__all__ = ["FILE", "LABEL", "TEXT", "folder_kind", "folder_tables", "is_image", "labelled_files"]
+__all__ = ["FILE", "LABEL", "TEXT", "file_name", "folder_kind", "folder_tables", "is_image", "labelled_files"]
 
 FILE, LABEL, TEXT = "file", "label", "text"
 _IMAGES = (".png", ".jpg", ".jpeg")
@@ -28,16 +29,29 @@ def labelled_files(folder: Path) -> list[tuple[Path, str | None]]:
     found: list[tuple[Path, str | None]] = []
     try:
         for entry in visible(folder):
-            if entry.is_dir():
-                inside = (path for path in sorted(entry.rglob("*")) if path.is_file() and not path.name.startswith("."))
-                found += [(path, entry.name) for path in inside]
-            else:
-                found.append((entry, None))
+            inside = sorted(path for path in entry.rglob("*") if _is_visible(path, entry)) if entry.is_dir() else [entry]
+            lost = next((path for path in inside if not path.exists()), None)
+            if lost is not None:
+                raise DataError(f"{shown_path(lost)}: this is a link to something that is not there. Take it out.")
+            label = entry.name if entry.is_dir() else None
+            found += [(path, label) for path in inside if not path.is_dir()]
     except OSError as error:
         raise DataError(f"{shown_path(folder)}: the folder cannot be read ({shown(error.strerror or error)}).") from None
     if not found:
         raise DataError(f"{shown_path(folder)}: there is nothing in this folder. Put a folder for each class into it.")
     return found
+
+
+def _is_visible(path: Path, folder: Path) -> bool:
+    """Whether neither a file nor a folder that it lies in is hidden, such as those that notebooks leave behind."""
+    return not any(part.startswith(".") for part in path.relative_to(folder).parts)
+
+
+def file_name(path: Path) -> str:
+    """A path as a text, or an error if no file could hold it."""
+    if not is_utf8(str(path)):
+        raise DataError(f"{shown_path(path)}: this name is no UTF-8 text. Rename it.")
+    return str(path)
 
 
 def folder_kind(folder: Path, files: list[tuple[Path, str | None]]) -> Literal["images", "texts"]:
@@ -67,7 +81,7 @@ def folder_tables(folder: Path, *, encoding: str = "utf-8") -> Iterator[Any]:
     texts = folder_kind(folder, files) == "texts"
     for begin in range(0, len(files), _ROWS):
         part = files[begin : begin + _ROWS]
-        columns = {FILE: [str(path) for path, _ in part], LABEL: [label for _, label in part]}
+        columns = {FILE: [file_name(path) for path, _ in part], LABEL: [label for _, label in part]}
         if texts:
             columns[TEXT] = [_text(path, encoding) for path, _ in part]
         yield pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from calibayes.data.predictions.wording import shown, shown_path
 from calibayes.errors import DataError
+from calibayes.files.cells import where
 from calibayes.files.fields import Fields
 from calibayes.files.folders import FILE
 from calibayes.files.settings import DataSettings
@@ -30,7 +31,7 @@ _SMALL = 32  # pixels: up to here a small network sees enough
 
 @dataclass(frozen=True)
 class ImageCoding:
-    """How images become bytes: turned upright, brought to one size (whatever their shape), grey or in colour.
+    """How images become bytes: turned upright, on white, brought to one size (whatever their shape), grey or in colour.
 
     Attributes:
         channels: 1 for grey, 3 for colour.
@@ -56,8 +57,10 @@ class ImageCoding:
                 "Make them smaller, --image-size, or train on some of them, --max-rows."
             )
         found = np.empty((len(paths), self.channels, self.size, self.size), dtype=np.uint8)
-        for place, path in zip(found, paths, strict=True):
-            place[:] = self._pixels(Path(path))
+        for row, path in enumerate(paths):
+            if not path:
+                raise DataError(f"{where(row, FILE, first)} there is no image. Write where it lies, or leave the row out.")
+            found[row] = self._pixels(Path(path))
         return torch.from_numpy(found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,9 +82,19 @@ class ImageCoding:
             whole = ImageOps.exif_transpose(image)
             if whole.mode.startswith("I"):  # 16 bits; to convert them would cut them off
                 whole = Image.fromarray((np.asarray(whole, dtype=np.int64).clip(0, 65535) >> 8).astype(np.uint8))
-            whole = whole.convert("L" if self.channels == 1 else "RGB")
+            whole = _on_white(whole).convert("L" if self.channels == 1 else "RGB")
             pixels = np.asarray(whole.resize((self.size, self.size), Image.Resampling.BILINEAR), dtype=np.uint8)
         return pixels[None] if self.channels == 1 else pixels.transpose(2, 0, 1)
+
+
+def _on_white(image: Any) -> Any:
+    """An image without transparent places: whatever colour they hide, they are white."""
+    from PIL import Image
+
+    if image.mode not in ("LA", "La", "PA", "RGBA", "RGBa") and "transparency" not in image.info:
+        return image
+    whole = image.convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", whole.size, "white"), whole)
 
 
 def fit_images(paths: Sequence[str], settings: DataSettings) -> ImageCoding:

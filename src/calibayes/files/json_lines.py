@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from calibayes.data.predictions.csv_rows import open_bytes
+from calibayes.data.predictions.csv_rows import is_utf8, open_bytes, open_lines
 from calibayes.data.predictions.wording import shown, shown_path
 from calibayes.errors import DataError
 
@@ -29,7 +29,7 @@ def json_tables(path: Path, *, encoding: str = "utf-8") -> Iterator[Any]:
     names: list[str] = []
     objects = _objects(path, encoding)
     while rows := list(islice(objects, _ROWS)):
-        names = names or list(rows[0][1])
+        names = names or [_cell(name, path, rows[0][0], name) or "" for name in rows[0][1]]
         columns: dict[str, list[str | None]] = {name: [] for name in names}
         for line, row in rows:
             extra = next((name for name in row if name not in columns), None)
@@ -41,13 +41,15 @@ def json_tables(path: Path, *, encoding: str = "utf-8") -> Iterator[Any]:
 
 
 def _objects(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    with open_bytes(path) as lines:
+    with open_lines(open_bytes(path), encoding) as lines:
         number = 0
         try:
             for number, line in enumerate(lines, 1):
-                text = line.decode(encoding).strip().removeprefix("\ufeff")
+                text = line.strip().removeprefix("\ufeff")
                 if not text:
                     continue
+                if not is_utf8(text):
+                    raise _wrong(path, number, f"this is no {encoding} text. Name its encoding: --encoding.")
                 found = json.loads(text)
                 if not isinstance(found, dict) or not found:
                     raise _wrong(path, number, f"expected an object with names, but got {shown(text)}.")
@@ -64,7 +66,11 @@ def _objects(path: Path, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _cell(value: Any, path: Path, line: int, name: str) -> str | None:
     """A value as a CSV file would have it."""
-    if value is None or isinstance(value, str):
+    if value is None or value != value:  # null, or NaN
+        return None
+    if isinstance(value, str):
+        if not is_utf8(value):
+            raise _wrong(path, line, f"{shown(name)} holds half a character, {shown(value)}. Write it whole, or leave it out.")
         return value
     if isinstance(value, bool):
         return "true" if value else "false"

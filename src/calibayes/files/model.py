@@ -72,7 +72,10 @@ class Model:
         self.check_columns(table.column_names)
         inputs = self.coding.encode(table, first)
         wanted = self.samples if samples is None else samples
-        return predict(self.posterior, inputs, samples=wanted, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
+        found = predict(self.posterior, inputs, samples=wanted, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
+        if not bool(found.probs.isfinite().all()):
+            raise ModelFileError("The model's weights are so large that its probabilities are no numbers. Train it again.")
+        return found
 
     def scaled(self, predictive: Predictive) -> Tensor:
         """The probabilities with the temperature; decisions are the same."""
@@ -86,7 +89,7 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file: safetensors with a JSON header, whole or not at all, never pickle."""
-        tree = {
+        tree: dict[str, Any] = {
             "classes": list(self.classes),
             "target": self.target,
             "coding": self.coding.to_dict(),
@@ -94,9 +97,9 @@ class Model:
             "temperature": self.temperature,
             "samples": self.samples,
             "seed": self.seed,
-            "about": {**self.about, "versions": versions()},
-            "posterior": as_tree(self.posterior),
         }
+        _described(Fields(tree, "the model"))  # what could not be loaded is not written
+        tree |= {"about": {**self.about, "versions": versions()}, "posterior": as_tree(self.posterior)}
         try:
             write_tree(Path(path), _KIND, tree)
         except OSError as error:
@@ -115,7 +118,8 @@ def load(path: str | Path) -> Model:
     place = Path(path)
     told = shown_path(place)
     if not place.is_file():
-        raise ModelFileError(f"{told}: there is no such file. Train a model first: calibayes train.")
+        what = "this is no file" if place.exists() else "there is no such file"
+        raise ModelFileError(f"{told}: {what}. Train a model first: calibayes train.")
     try:
         tree = read_tree(place, _KIND)
     except TreeFileError as error:
@@ -129,10 +133,8 @@ def load(path: str | Path) -> Model:
 
 
 def _model(fields: Fields, tree: dict[str, Any], told: str) -> Model:
-    classes = fields.texts("classes", 1000)
-    coding, plan = coding_from(fields.inside("coding")), NetworkPlan.of(fields.inside("network"))
-    if plan.sizes["classes"] != len(classes):
-        raise fields.wrong("classes", f"{plan.sizes['classes']} names, one for each output of the network")
+    described = _described(fields)
+    plan: NetworkPlan = described["plan"]
     state = tree["posterior"]["state"]
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise fields.wrong("posterior", "a posterior with weights")
@@ -141,32 +143,37 @@ def _model(fields: Fields, tree: dict[str, Any], told: str) -> Model:
         raise ModelFileError(f"the weights {broken!r} are not finite.")
     plan.check_fits(state, told)
     posterior = from_tree(tree["posterior"], plan(), told).eval()
-    model = Model(
-        posterior=posterior,
-        classes=classes,
-        target=fields.text("target"),
-        coding=coding,
-        plan=plan,
-        temperature=fields.number("temperature", positive=True),
-        samples=fields.size("samples", 1, 1_000_000),
-        seed=fields.size("seed", -(2**63), 2**63),
-        about=tree["about"] if isinstance(tree["about"], dict) else {},
-    )
-    _check_widths(model, told)
-    return model
+    return Model(posterior=posterior, about=tree["about"] if isinstance(tree["about"], dict) else {}, **described)
 
 
-def _check_widths(model: Model, told: str) -> None:
+def _described(fields: Fields) -> dict[str, Any]:
+    """Everything about a model but its weights, checked; nothing is built yet."""
+    classes = fields.texts("classes", 1000)
+    coding, plan = coding_from(fields.inside("coding")), NetworkPlan.of(fields.inside("network"))
+    if plan.sizes["classes"] != len(classes):
+        raise fields.wrong("classes", f"{plan.sizes['classes']} names, one for each output of the network")
+    _check_widths(coding, plan)
+    return {
+        "classes": classes,
+        "target": fields.text("target"),
+        "coding": coding,
+        "plan": plan,
+        "temperature": fields.number("temperature", positive=True),
+        "samples": fields.size("samples", 1, 1_000_000),
+        "seed": fields.size("seed", -(2**63), 2**63),
+    }
+
+
+def _check_widths(coding: Coding, plan: NetworkPlan) -> None:
     """Raise unless the network takes what the coding makes."""
-    coding, sizes = model.coding, model.plan.sizes
+    sizes = plan.sizes
     if isinstance(coding, TableCoding):
-        fits = model.plan.name == "mlp" and sizes["inputs"] == coding.width
+        fits = plan.name == "mlp" and sizes["inputs"] == coding.width
     elif isinstance(coding, TextCoding):
-        name = "word-bag" if coding.once else "text-cnn"
-        fits = model.plan.name == name and sizes["words"] == 1 + len(coding.vocabulary)
+        fits = plan.name == ("word-bag" if coding.once else "text-cnn") and sizes["words"] == 1 + len(coding.vocabulary)
         fits = fits and (coding.once or coding.length >= TextCNN.shortest_for(sizes["pool"]))
     else:
         fits = isinstance(coding, ImageCoding) and (sizes.get("channels"), sizes.get("side")) == (coding.channels, coding.size)
-        fits = fits and (coding.channels == 3 or model.plan.name == "small-cnn")
+        fits = fits and (coding.channels == 3 or plan.name == "small-cnn")
     if not fits:
-        raise ModelFileError(f"{told} is damaged: its network {model.plan.name!r} does not take what its columns become.")
+        raise ModelFileError(f"its network {plan.name!r} does not take what its columns become.")

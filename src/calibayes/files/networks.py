@@ -52,12 +52,12 @@ class NetworkPlan:
         return cls(name, _SIZES[name](fields.inside("sizes")))
 
     def check_fits(self, weights: Mapping[str, Tensor], path: str) -> None:
-        """Raise unless a file holds as many numbers as the network has, before memory is taken for it."""
+        """Raise unless a file holds as many bytes of weights as the network has, before memory is taken for it."""
         with torch.device("meta"):
-            wanted = sum(weight.numel() for weight in self().parameters())
-        held = sum(weight.numel() for weight in weights.values())
+            wanted = sum(weight.nbytes for weight in self().parameters())
+        held = sum(weight.nbytes for weight in weights.values())
         if wanted > held:
-            raise ModelFileError(f"{path} describes a network of {wanted:,} weights, but holds {held:,} numbers.")
+            raise ModelFileError(f"{path} describes a network of {wanted:,} bytes, but holds {held:,} bytes of weights.")
 
 
 def _mlp(sizes: Mapping[str, Any]) -> nn.Module:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from calibayes.data.predictions.texts import is_integer, key
-from calibayes.data.predictions.wording import counted, listed, shown
+from calibayes.data.predictions.wording import MISSING, counted, listed, shown
 from calibayes.errors import DataError
 from calibayes.files.cells import are_numbers, cells, first_not
 from calibayes.randomness import generator_for
 
-__all__ = ["Labels", "Parts", "labels_of", "parts_of"]
+__all__ = ["Labels", "Parts", "labels_of", "parts_of", "shared"]
 
 Ints = npt.NDArray[np.int64]
 
 _LEAST = 3  # examples of a class: one for each part
 _MOST_CLASSES = 1000
+_NO_NUMBER = ("nan", "+nan", "-nan")
+_TRUTH = ("true", "false", "True", "False", "TRUE", "FALSE")
 _MOST_NUMBERS = 50  # different numbers that are still classes, unless they are whole
 
 
@@ -45,15 +49,15 @@ class Parts(NamedTuple):
 def labels_of(table: Any, target: str, drop_rare: bool) -> Labels:
     """The classes in the column ``target``: at least two, each with examples enough for three parts.
 
-    Rows without a label are left out. Different spellings of a whole number or truth value are one class.
+    Rows without a label are left out, also those that say so: NaN; NA and the like where all other labels are numbers or truth
+    values. Different spellings of a whole number or truth value are one class.
 
     Args:
         table: an Arrow table of texts.
         target: the column.
         drop_rare: leave classes with too few examples out.
     """
-    notes: list[str] = []
-    column = cells(table, target)
+    column, notes = _labels(cells(table, target), target)
     absent = column.null_count
     if absent == len(column):
         raise DataError(f"The column {shown(target)} is empty: there is nothing to learn.")
@@ -90,10 +94,38 @@ def parts_of(codes: Ints, validation: float, test: float, seed: int) -> Parts:
         own = np.flatnonzero(codes == label)
         own = own[torch.randperm(len(own), generator=generator).numpy()]
         held = [max(1, round(share * len(own))) for share in (validation, test)]
+        while sum(held) >= len(own):  # one has to be left to train on
+            held[int(np.argmax(held))] -= 1
         for part, places in zip(found, np.split(own, [len(own) - sum(held), len(own) - held[1]]), strict=True):
             part.append(places)
     whole = [np.concatenate(part) for part in found]
     return Parts(*(part[torch.randperm(len(part), generator=generator).numpy()] for part in whole))
+
+
+def shared(train: Tensor, test: Tensor) -> int:
+    """How many inputs of the test part are those of a training example, too.
+
+    Examples:
+        >>> shared(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[3, 4], [3, 5], [3, 4]]))
+        2
+    """
+    known = {row.tobytes() for row in train.numpy()}
+    return sum(row.tobytes() in known for row in test.numpy())
+
+
+def _labels(column: Any, target: str) -> tuple[Any, list[str]]:
+    """Null where a label is said to be missing, and a note where a class is called like that."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    lower = compute.utf8_lower(column)
+    column = compute.if_else(compute.is_in(lower, pa.array(_NO_NUMBER, pa.large_string())), None, column)
+    said = compute.is_in(lower, pa.array(sorted(MISSING), pa.large_string()))
+    others = compute.if_else(said, None, column)
+    if first_not(compute.or_(are_numbers(others), compute.is_in(others, pa.array(_TRUTH, pa.large_string())))) is None:
+        return others, []
+    kept = column.filter(compute.and_(said, column.is_valid())).unique().to_pylist()
+    return column, [f"Taken for classes of {shown(target)}, not for missing labels: {listed(kept)}."] if kept else []
 
 
 def _refuse_amounts(column: Any, counts: Counter[str], target: str) -> None:
@@ -110,4 +142,4 @@ def _refuse_amounts(column: Any, counts: Counter[str], target: str) -> None:
 
 def _ordered(labels: Sequence[str] | Counter[str]) -> tuple[str, ...]:
     """Whole numbers by their size, everything else by its text."""
-    return tuple(sorted(labels, key=int if all(map(is_integer, labels)) else None))
+    return tuple(sorted(labels, key=Decimal if all(map(is_integer, labels)) else None))

@@ -16,6 +16,7 @@ from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.folders import FILE, LABEL
 from calibayes.files.model import Model
 from calibayes.files.reading import tables
+from calibayes.files.watching import Watch
 from calibayes.files.writing import written
 
 __all__ = ["Predicted", "predict_file"]
@@ -25,7 +26,7 @@ _OURS = (LABEL, "decision", "abstain", *_UNCERTAINTIES)
 
 
 class Predicted(NamedTuple):
-    """How many rows were predicted, how sure on average, how many without a decision, and whether their class is known."""
+    """How many rows were predicted, how sure on average, how many without a decision, and whether the class of all is known."""
 
     rows: int
     confidence: float
@@ -64,7 +65,7 @@ def predict_file(
         samples: of the weights; those of training by default.
         encoding: of the letters of texts.
         delimiter: of the cells of a CSV file.
-        say: is told once what the user should know.
+        say: is told what the user should know.
     """
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
@@ -72,13 +73,16 @@ def predict_file(
         positive_integer("samples", samples, 1_000_000)
     source, total, abstained, sure = Path(path), 0, 0, 0.0
     carried: _Carried | None = None
+    watch = Watch(model, None)
     with written(Path(out)) as write:
         for table in tables(source, encoding=encoding, delimiter=delimiter):
             if carried is None:
                 model.check_columns(table.column_names)
                 carried = _Carried.of(model, table, source, target, keep)
+                watch = Watch(model, carried.names.get(LABEL))
                 if carried.unused and say is not None:
                     say(f"Columns not used: {listed(carried.unused)}.")
+            watch.look(table)
             predictive = model.predict(table, samples=samples, first=total)
             probs = (model.scaled(predictive) if temperature else predictive.probs).numpy()
             confidence = probs.max(1)
@@ -96,7 +100,10 @@ def predict_file(
             sure += float(confidence.sum())
         if carried is None or not total:
             raise DataError(f"{shown_path(source)}: there are no rows. Write one for each example.")
-    return Predicted(total, sure / total, abstained, LABEL in carried.names)
+    if say is not None:
+        for note in watch.notes():
+            say(note)
+    return Predicted(total, sure / total, abstained, watch.labelled)
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ class _Carried:
         label = target if target is not None else model.target if model.target in there else None
         if source.is_dir() and label == LABEL and not set(table.column(LABEL).to_pylist()) <= set(model.classes):
             label = None  # its folders are not the classes
-        others = [FILE] if FILE in there and FILE in model.coding.needs else []
+        others = [FILE] if FILE in there and (source.is_dir() or FILE in model.coding.needs) else []
         names = {} if label is None else {LABEL: label}
         for name in dict.fromkeys((*others, *keep)):
             if name != label:

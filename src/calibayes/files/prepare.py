@@ -21,7 +21,7 @@ from calibayes.files.codings import Coding
 from calibayes.files.folders import FILE, LABEL, TEXT
 from calibayes.files.images import fit_images, network_for
 from calibayes.files.networks import NetworkPlan
-from calibayes.files.parts import Parts, labels_of, parts_of
+from calibayes.files.parts import Parts, labels_of, parts_of, shared
 from calibayes.files.reading import read_table
 from calibayes.files.settings import DataSettings
 from calibayes.files.table import TableCoding, fit_table
@@ -30,7 +30,10 @@ from calibayes.networks import TextCNN
 
 __all__ = ["Prepared", "prepare"]
 
+Rows = npt.NDArray[np.int64]
+
 _DIM = 64
+_OF_IMAGES = ("image_size", "network")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,6 +47,7 @@ class Prepared:
         plan: the network.
         start: weights that it starts with, by name; those that are given here are not trained.
         examples: what one calls them.
+        copies: how many test examples have the inputs of a training example.
         notes: what the user should know.
     """
 
@@ -53,6 +57,7 @@ class Prepared:
     plan: NetworkPlan
     start: Mapping[str, Tensor]
     examples: str
+    copies: int
     notes: tuple[str, ...]
 
     def network(self) -> nn.Module:
@@ -75,28 +80,38 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
     folder = path.is_dir()
     if folder:
         settings = _for_folder(settings)
-    table, total = read_table(
+    table, numbers, total = read_table(
         path, encoding=settings.encoding, delimiter=settings.delimiter, max_rows=settings.max_rows, seed=settings.seed
     )
     settings = replace(settings, text=(TEXT,)) if folder and TEXT in table.column_names else settings
     target = _check_columns(table, path, settings)
+    images = folder and not settings.text
+    _check_effects(settings, images=images)
     labels = labels_of(table, target, settings.drop_rare)
     parts = parts_of(labels.codes, settings.validation, settings.test, settings.seed)
     if most is not None:
         parts = Parts(*(part[:count] for part, count in zip(parts, most, strict=True)))
     own = table.take(labels.rows)
-    coding, notes = _coding(own, parts.train, settings, target, images=folder and not settings.text)
+    coding, notes = _coding(own, parts.train, settings, target, numbers[labels.rows], images=images)
     if table.num_rows < total:
         notes.insert(0, f"{table.num_rows:,} of {total:,} rows, drawn by seed {settings.seed}.")
     first, second, third = ((coding.encode(own.take(part)), torch.from_numpy(labels.codes[part])) for part in parts)
     plan, start = _network(coding, first[0], len(labels.classes), settings)
+    examples = {"table": "rows", "text": "texts", "images": "images"}[coding.kind]
+    copies = shared(first[0], third[0])
+    if copies:
+        notes.append(
+            f"{copies:,} of {len(third[0]):,} test {examples} have the same inputs as some to train on. If they are copies, "
+            "take them out of the file: what is known by heart says nothing about new ones."
+        )
     return Prepared(
         splits=Splits(train=first, validation=second, test=third, classes=labels.classes),
         target=target,
         coding=coding,
         plan=plan,
         start=start,
-        examples={"table": "rows", "text": "texts", "images": "images"}[coding.kind],
+        examples=examples,
+        copies=copies,
         notes=(*labels.notes, *notes),
     )
 
@@ -109,6 +124,16 @@ def _for_folder(settings: DataSettings) -> DataSettings:
     if given:
         raise InvalidArgumentError(f"Expected no {given[0]} for a folder, whose folders are the classes.")
     return replace(settings, target=LABEL)
+
+
+def _check_effects(settings: DataSettings, *, images: bool) -> None:
+    """Raise where something is set that these data have no use for."""
+    given = [] if images else [(f"--{name.replace('_', '-')}", "images") for name in _OF_IMAGES if getattr(settings, name)]
+    if settings.embeddings != "learned" and not settings.text:
+        given.append(("--embeddings", "texts (--text)"))
+    if given:
+        flag, what = given[0]
+        raise InvalidArgumentError(f"Expected no {flag} for data without {what}: it would have no effect.")
 
 
 def _check_columns(table: Any, path: Path, settings: DataSettings) -> str:
@@ -130,13 +155,13 @@ def _check_columns(table: Any, path: Path, settings: DataSettings) -> str:
 
 
 def _coding(
-    table: Any, train: npt.NDArray[np.int64], settings: DataSettings, target: str, *, images: bool
+    table: Any, train: Rows, settings: DataSettings, target: str, numbers: Rows, *, images: bool
 ) -> tuple[Coding, list[str]]:
     """How rows become inputs, and what the user should know of it."""
     if images:
         return fit_images(table.column(FILE).to_pylist(), settings), []
     if not settings.text:
-        return fit_table(table, train, settings, (target,))
+        return fit_table(table, train, settings, (target,), numbers)
     coding = fit_text(table.take(train), settings, once=settings.embeddings == "learned")
     others = [name for name in table.column_names if name not in (target, FILE, *settings.text, *settings.ignore)]
     return coding, [f"Only the text is read; columns not used: {listed(others)}."] if others else []

@@ -5,21 +5,22 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibayes.checks import positive_integer
+from calibayes.data.predictions.csv_rows import is_utf8
 from calibayes.data.predictions.texts import as_text
 from calibayes.data.predictions.wording import shown, shown_path
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.delimited import delimited_tables
-from calibayes.files.folders import FILE, folder_tables, is_image
+from calibayes.files.folders import FILE, file_name, folder_tables, is_image
 from calibayes.files.json_lines import json_tables
 from calibayes.randomness import derived_seed
 
-__all__ = ["FORMATS", "check_encoding", "read_table", "table_from", "tables"]
+__all__ = ["FORMATS", "Read", "check_encoding", "read_table", "table_from", "tables"]
 
 FORMATS = ".csv, .tsv, .txt, .jsonl or .ndjson (each also .gz), .parquet, or a folder with a folder for each class"
 _TEXT, _JSON = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson")
@@ -27,6 +28,14 @@ Floats = npt.NDArray[np.float64]
 
 _ROWS = 8192
 _MOST_BYTES = 2 << 30
+
+
+class Read(NamedTuple):
+    """A file's rows as an Arrow table of texts, their numbers in the file, counted from 0, and how many the file has."""
+
+    table: Any
+    rows: npt.NDArray[np.int64]
+    total: int
 
 
 def tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Iterator[Any]:
@@ -46,7 +55,7 @@ def tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None)
         yield from folder_tables(path, encoding=encoding)
         return
     if is_image(path) and path.exists():
-        yield table_from({FILE: [str(path)]})
+        yield table_from({FILE: [file_name(path)]})
         return
     kind = _checked_format(path, encoding)
     try:
@@ -63,8 +72,8 @@ def tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None)
 
 def read_table(
     path: Path, *, encoding: str = "utf-8", delimiter: str | None = None, max_rows: int | None = None, seed: int = 0
-) -> tuple[Any, int]:
-    """A file whole as one Arrow table of texts, and how many rows the file has.
+) -> Read:
+    """A file whole, or some of its rows, as one table.
 
     Args:
         path: as in `tables`.
@@ -79,13 +88,15 @@ def read_table(
     generator = np.random.default_rng(derived_seed(seed, "rows"))
     kept: list[Any] = []
     keys: list[Floats] = []
+    rows: list[npt.NDArray[np.int64]] = []
     total = held = size = 0
     for table in tables(path, encoding=encoding, delimiter=delimiter):
         kept.append(table)
         keys.append(generator.random(table.num_rows))
+        rows.append(np.arange(total, total + table.num_rows))
         total, held, size = total + table.num_rows, held + table.num_rows, size + table.nbytes
         if most is not None and held > 2 * most + _ROWS:
-            kept, keys = _drawn(kept, keys, most)
+            kept, keys, rows = _drawn(kept, keys, rows, most)
             held, size = most, kept[0].nbytes
         if size > _MOST_BYTES:
             raise DataError(
@@ -95,8 +106,8 @@ def read_table(
     if not total:
         raise DataError(f"{shown_path(path)}: there are no rows. Write one for each example.")
     if most is not None:
-        kept, _ = _drawn(kept, keys, most)
-    return pa.concat_tables(kept).combine_chunks(), total
+        kept, _, rows = _drawn(kept, keys, rows, most)
+    return Read(pa.concat_tables(kept).combine_chunks(), np.concatenate(rows), total)
 
 
 def table_from(frame: Any) -> Any:
@@ -118,6 +129,7 @@ def table_from(frame: Any) -> Any:
 def check_encoding(encoding: str) -> str:
     """The name of an encoding as Python has it, or an error that quotes it."""
     try:
+        "".encode(encoding)  # refuses what is no encoding of texts, such as hex
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
         raise InvalidArgumentError(
@@ -125,14 +137,16 @@ def check_encoding(encoding: str) -> str:
         ) from None
 
 
-def _drawn(kept: list[Any], keys: list[Floats], most: int) -> tuple[list[Any], list[Floats]]:
+def _drawn(
+    kept: list[Any], keys: list[Floats], rows: list[npt.NDArray[np.int64]], most: int
+) -> tuple[list[Any], list[Floats], list[npt.NDArray[np.int64]]]:
     """The rows with the ``most`` smallest keys, in their order: those that are kept later would be the same."""
     import pyarrow as pa
 
     every = np.concatenate(keys)
     chosen = np.zeros(len(every), dtype=bool)
     chosen[np.argsort(every, kind="stable")[:most]] = True
-    return [pa.concat_tables(kept).filter(pa.array(chosen)).combine_chunks()], [every[chosen]]
+    return [pa.concat_tables(kept).filter(pa.array(chosen)).combine_chunks()], [every[chosen]], [np.concatenate(rows)[chosen]]
 
 
 def _checked_format(path: Path, encoding: str) -> str:
@@ -175,7 +189,7 @@ def _parquet_tables(path: Path) -> Iterator[Any]:
 def _as_texts(table: Any) -> Any:
     """The cells of a table as a CSV file would have them."""
     import pyarrow as pa
-    from pyarrow import types
+    from pyarrow import compute, types
 
     table = table.select([place for place, name in enumerate(table.column_names) if name.strip()])  # others cannot be meant
     repeated = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
@@ -188,9 +202,22 @@ def _as_texts(table: Any) -> Any:
             raise DataError(f"The column {shown(name)} holds {shown(column.type)}. Store one value in each row.")
         if types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        if types.is_null(column.type) or types.is_binary(column.type) or types.is_large_binary(column.type):
+        if types.is_floating(column.type):
+            column = compute.if_else(compute.is_nan(column), None, column)
+        if types.is_null(column.type) or _is_bytes(column.type):
             values = [None if value is None else as_text(value) for value in column.to_pylist()]
+            bad = next((value for value in values if value is not None and not is_utf8(value)), None)
+            if bad is not None:
+                raise DataError(
+                    f"The column {shown(name)} holds bytes that are no UTF-8 text, {shown(bad)}. Store texts in it."
+                )
             columns[name] = pa.array(values, pa.large_string())
         else:
             columns[name] = column.cast(pa.large_string())
     return pa.table(columns)
+
+
+def _is_bytes(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))

@@ -9,13 +9,14 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from calibayes.checks import integer, nearest, positive, positive_integer, share
+from calibayes.checks import integer, moderate, nearest, positive, positive_integer, share
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.recipes.schemes import check_scheme, is_bayesian, is_calibration_aware
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
 
 _MOST_SIDE = 512
+_LARGEST_SEED = 2**63 - 1
 _USUAL = {"lam": 1.0, "beta": 0.03}
 
 
@@ -62,7 +63,10 @@ class DataSettings:
     network: Literal["small-cnn", "resnet20"] | None = None
 
     def __post_init__(self) -> None:
-        integer("seed", self.seed)
+        if not -_LARGEST_SEED <= integer("seed", self.seed) <= _LARGEST_SEED:
+            raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
+        for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
+            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
         share("validation", self.validation)
         share("test", self.test)
         if self.validation + self.test >= 0.9:
@@ -93,14 +97,21 @@ class DataSettings:
             Traceback (most recent call last):
             calibayes.errors.InvalidArgumentError: There is no setting 'epoch'. Did you mean 'epochs'?
         """
+        return cls(**cls.named(given))
+
+    @classmethod
+    def named(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings by their names with underscores; each is checked for its name and type, but not for its value."""
         hints = {name: hint for name, hint in get_type_hints(cls).items() if name in {each.name for each in fields(cls)}}
-        found = {}
+        found: dict[str, Any] = {}
         for said, value in given.items():
             name = said.replace("-", "_")
             if name not in hints:
                 raise InvalidArgumentError(f"There is no setting {said!r}. {nearest(name, hints)}")
+            if name in found:
+                raise InvalidArgumentError(f"Expected {name!r} once, but it is there with a dash and with an underscore.")
             found[name] = _fitted(said, value, hints[name])
-        return cls(**found)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +150,7 @@ class TrainSettings(DataSettings):
         for name in ("epochs", "patience", "batch_size", "samples", "predictive_samples"):
             positive_integer(name, getattr(self, name), 1_000_000)
         for name in ("learning_rate", "prior_std", "init_std"):
-            positive(name, getattr(self, name))
+            moderate(name, getattr(self, name))
         for name, has in (("lam", is_calibration_aware(self.scheme)), ("beta", is_bayesian(self.scheme))):
             value = getattr(self, name)
             if value and not has:
@@ -148,13 +159,14 @@ class TrainSettings(DataSettings):
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """What a TOML file says; whether it makes sense is for `TrainSettings.of` to say."""
+    """The settings in a TOML file, by their names in `TrainSettings`; whether they make sense is for that to say."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise DataError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
     except ValueError as error:  # TOML, or its letters, with a place
         raise DataError(f"Expected {str(path)!r} to be a TOML file, but: {error}.") from None
+    return TrainSettings.named(said)
 
 
 def _fitted(name: str, value: Any, hint: Any) -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from calibayes.data.predictions.wording import complaint, counted, shown
 from calibayes.errors import DataError
-from calibayes.files.cells import are_dates, are_numbers, cells, dates, first_not, numbers
+from calibayes.files.cells import are_dates, are_numbers, categories, cells, dates, first_not, numbers, where
 from calibayes.files.columns import Category, Column, Date, Number, column_from
 from calibayes.files.fields import Fields
 from calibayes.files.settings import DataSettings
@@ -25,6 +25,8 @@ Rows = npt.NDArray[np.int64]
 _MOST_COLUMNS = 100_000
 _MOST_BYTES = 4 << 30
 _MOST_PLACES = 64
+_GAPS = 1.1
+_MOST_OF = 0.9
 _OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}( .*)?$"
 _COMMA = r"^[+-]?\d*,\d+$"
 
@@ -73,7 +75,9 @@ class TableCoding:
         return cls(columns)
 
 
-def fit_table(table: Any, train: Rows, settings: DataSettings, taken: Sequence[str]) -> tuple[TableCoding, list[str]]:
+def fit_table(
+    table: Any, train: Rows, settings: DataSettings, taken: Sequence[str], rows: Rows | None = None
+) -> tuple[TableCoding, list[str]]:
     """How a table becomes numbers, and what the user should know of it.
 
     What kind a column is of is seen from all rows; means, deviations and categories are those of the training part alone.
@@ -83,14 +87,16 @@ def fit_table(table: Any, train: Rows, settings: DataSettings, taken: Sequence[s
         train: the rows of the training part.
         settings: which columns are left out, or are categories.
         taken: columns that are something else.
+        rows: the numbers of the table's rows in their file, if some were left out.
     """
     part = table.take(train)
+    rows = np.arange(table.num_rows) if rows is None else rows
     found: list[Column] = []
     notes: list[str] = []
     for name in table.column_names:
         if name in taken or name in settings.ignore:
             continue
-        made = _fitted(table, part, name, name in settings.categorical)
+        made = _fitted(table, part, rows, name, name in settings.categorical)
         if isinstance(made, str):
             notes.append(f"Column {shown(name)} {made}: not used.")
         else:
@@ -101,7 +107,7 @@ def fit_table(table: Any, train: Rows, settings: DataSettings, taken: Sequence[s
     return TableCoding(tuple(found)), notes
 
 
-def _fitted(table: Any, part: Any, name: str, categorical: bool) -> Column | str:
+def _fitted(table: Any, part: Any, rows: Rows, name: str, categorical: bool) -> Column | str:
     """The column, or why it is not used."""
     if not name.strip():
         return "has no name"
@@ -111,18 +117,26 @@ def _fitted(table: Any, part: Any, name: str, categorical: bool) -> Column | str
     good = are_numbers(whole)
     if categorical or (first_not(good) is not None and first_not(are_dates(whole)) is not None):
         if not categorical:
-            _refuse_half_numbers(whole, good, name)
-        return _category(own, name)
+            _refuse_half_numbers(whole, good, name, rows)
+        return _category(categories(part, name), name)
     if first_not(good) is not None:
-        dates(whole, name)  # one that cannot be read is found now, not at its turn
-        return Date.fit(name, dates(own, name))
-    every, values = numbers(whole, name), numbers(own, name)
-    if len(every) > 2 and (np.diff(every) == 1).all():
+        dates(whole, name, rows)  # one that cannot be read is found now, not at its turn
+        moments = dates(own, name)
+        return "is empty" if np.isnan(moments).all() else Date.fit(name, moments)
+    every, values = numbers(whole, name, rows), numbers(own, name)
+    if _counts_rows(every, rows):
         return "counts the rows"
     known = values[~np.isnan(values)]
     if not len(known):
         return "is empty"
     return "is always the same" if len(known) == len(values) and (known == known[0]).all() else Number.fit(name, values)
+
+
+def _counts_rows(values: npt.NDArray[np.float64], rows: Rows) -> bool:
+    """Whether whole numbers go up with the rows, but for a few that were taken out before the file was written."""
+    if len(values) < 3 or not ((np.diff(values) > 0).all() and (values == np.round(values)).all()):
+        return False
+    return bool(np.ptp(rows) <= np.ptp(values) <= _GAPS * np.ptp(rows))
 
 
 def _category(column: Any, name: str) -> Column | str:
@@ -137,17 +151,21 @@ def _category(column: Any, name: str) -> Column | str:
     return Category(name, tuple(values), unknown=len(values) < len(counts), missing=column.null_count > 0)
 
 
-def _refuse_half_numbers(column: Any, good: Any, name: str) -> None:
+def _refuse_half_numbers(column: Any, good: Any, name: str, rows: Rows) -> None:
     """Raise where texts are plainly meant for numbers or dates: as categories they would be worth nothing."""
     from pyarrow import compute
 
-    rows = len(column) - column.null_count
+    filled = len(column) - column.null_count
     row = first_not(good) or 0
-    cell = column[row].as_py()
+    iso = are_dates(column)
     way_out = f"Or leave the column out, --ignore {name}, or take it for categories, --categorical {name}."
-    where = f"Row {row + 1:,}, column {shown(name)}:"
-    share = {how: compute.sum(compute.match_substring_regex(column, how)).as_py() / rows for how in (_COMMA, _OTHER_DATE)}
-    if share[_OTHER_DATE] > 0.9:
-        raise DataError(f"{where} {shown(cell)} looks like a date. Write dates like 2024-12-31. {way_out}")
-    if share[_COMMA] > 0.5 or compute.sum(good).as_py() > 0.9 * rows:
-        raise DataError(f"{where} {complaint(cell)} {way_out}")
+    if compute.sum(iso).as_py() > _MOST_OF * filled:
+        row = first_not(iso) or 0
+        what = f"{shown(column[row].as_py())} is not a date. Write dates like 2024-12-31."
+        raise DataError(f"{where(row, name, rows)} {what} {way_out}")
+    cell, place = column[row].as_py(), where(row, name, rows)
+    share = {how: compute.sum(compute.match_substring_regex(column, how)).as_py() / filled for how in (_COMMA, _OTHER_DATE)}
+    if share[_OTHER_DATE] > _MOST_OF:
+        raise DataError(f"{place} {shown(cell)} looks like a date. Write dates like 2024-12-31. {way_out}")
+    if share[_COMMA] > 0.5 or compute.sum(good).as_py() > _MOST_OF * filled:
+        raise DataError(f"{place} {complaint(cell)} {way_out}")

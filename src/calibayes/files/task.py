@@ -32,7 +32,7 @@ def file_task(
         epochs: passes over the training examples; by default enough for the smallest of files to be learnt.
     """
     most = (settings.train, settings.validation, settings.test) if settings.is_quick else None
-    source = FileParts(str(Path(path).absolute()), data, most)
+    source = FileParts(str(Path(path).absolute()), data, most, _state(Path(path)))
     prepared = _prepared(source)
     train, validation, test = (
         len(part[1]) for part in (prepared.splits.train, prepared.splits.validation, prepared.splits.test)
@@ -58,11 +58,13 @@ class FileParts:
         path: of the file.
         data: what is taken for what.
         most: examples of each part, at most.
+        state: of the file when the task was made: one that was written anew is read anew.
     """
 
     path: str
     data: DataSettings
     most: tuple[int, int, int] | None
+    state: tuple[int, ...]
 
     def __call__(self, train: int, validation: int, test: int) -> Splits:
         """The three parts; their sizes are the file's."""
@@ -82,6 +84,12 @@ class FileNetwork:
     def __call__(self) -> nn.Module:
         """The network."""
         return _prepared(self.source).network()
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes when a file, or one in a folder, is written: how many there are, their bytes and the latest time."""
+    there = [each.stat() for each in (path, *(path.rglob("*") if path.is_dir() else ())) if each.exists()]
+    return len(there), sum(each.st_size for each in there), max((each.st_mtime_ns for each in there), default=0)
 
 
 @lru_cache(maxsize=1)

@@ -25,7 +25,9 @@ def scores_table(trained: Trained) -> Table:
 
     scores = trained.scores
     level = 100 * (scores.level or 0)
-    title = f"{scores.n:,} test {trained.prepared.examples}, which training has not seen; intervals at {level:g} %"
+    copies = trained.prepared.copies
+    seen = f"{copies:,} of them like some that training has seen" if copies else "which training has not seen"
+    title = f"{scores.n:,} test {trained.prepared.examples}, {seen}; intervals at {level:g} %"
     made = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     for head in ("", trained.model.about["settings"]["scheme"].upper(), f"with temperature {trained.model.temperature:.2f}"):
         made.add_column(head, justify="right" if head else "left", no_wrap=True)
