@@ -11,6 +11,7 @@ import torch
 pytest.importorskip("transformers")
 
 from tests.transformers.small import CLASSES, Sentences, arguments, bert, trainer
+from transformers import BertForSequenceClassification
 
 import calibayes as cb
 from calibayes.errors import InvalidArgumentError
@@ -121,7 +122,13 @@ def test_labels_of_another_name_are_kept_from_the_network(tmp_path: Path) -> Non
             row = super().__getitem__(index)
             return {"input_ids": row["input_ids"], "attention_mask": row["attention_mask"], "target": row["labels"]}
 
-    found = wide(tmp_path, args=arguments(tmp_path, label_names=["target"]))
+    class Strict(BertForSequenceClassification):  # type: ignore[misc]
+        def forward(self, input_ids: Any = None, attention_mask: Any = None) -> Any:
+            return super().forward(input_ids=input_ids, attention_mask=attention_mask)
+
+    net = bert()
+    net.__class__ = Strict
+    found = wide(tmp_path, net=net, args=arguments(tmp_path, label_names=["target"]))
     torch.testing.assert_close(found.predictive(Renamed(13, seed=9)).probs, found.predictive(DATA).probs)
 
 

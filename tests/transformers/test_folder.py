@@ -126,9 +126,9 @@ def test_a_model_card_is_that_of_the_network(adapters: bool, tmp_path: Path) -> 
     found = trainer(tmp_path, with_adapters() if adapters else bert(), where="*lora_*" if adapters else None)
     found.train()
     found.save_model()
-    found.create_model_card(finetuned_from="a small BERT")
+    found.create_model_card(model_name="a small BERT")
     card = (tmp_path / "README.md").read_text()
-    assert "a small BERT" in card
+    assert "# a small BERT" in card
     assert isinstance(found.posterior, cb.MeanField)
 
 
