@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,7 +16,8 @@ import calibayes as cb
 from benchmarks.fine_tuning_ways import WAYS, step
 from benchmarks.report import Report, ratios
 from benchmarks.timing import interleaved, peak_memory
-from calibayes.recipes.compare.differences import differences
+from calibayes.recipes.compare.differences import LEVEL, differences
+from calibayes.recipes.compare.uncertainty import Estimate, mean_difference
 
 __all__ = ["FULL", "QUICK", "Sizes", "section", "tell_scores"]
 
@@ -78,29 +80,48 @@ def _trained(sizes: Sizes, folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def tell_scores(report: Report, sizes: Sizes, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """The table of scores, with the differences from the first way."""
+    """The scores, with intervals, and their differences: from the first way, and between ways with adapters."""
     entries: Any = {
         way: SimpleNamespace(test_probs=[each["probs"].numpy() for each in seeds]) for way, seeds in results.items()
     }
     table: Any = differences(entries, results[sizes.ways[0]][0]["targets"])
+    record: dict[str, Any] = {way: {"seconds": [each["seconds"] for each in results[way]]} for way in sizes.ways}
     report.tell(
-        f"\n(a) MiniLM on 20 Newsgroups, {sizes.articles:,} training articles, {sizes.tokens} tokens, {sizes.epochs} epochs; "
-        f"mean over {sizes.seeds} seeds"
+        f"\n(a) MiniLM on 20 Newsgroups, {sizes.articles:,} training articles, {sizes.tokens} tokens, {sizes.epochs} epochs: "
+        f"test scores, mean over {sizes.seeds} seeds"
     )
     report.tell(
-        "    of the test scores (ECE without what chance adds), and 95 % intervals of the differences from the first row"
+        "    (ECE without what chance adds), with 95 % intervals for the luck of the trainings and of the test articles"
     )
-    report.tell((f"    {'':<20}" + "".join(f"{name:>10}{'':<28}" for name in _SCORES)).rstrip())
-    record: dict[str, Any] = {}
+    _tell_row(report, "", list(_SCORES))
     for way in sizes.ways:
-        line, record[way] = f"    {way:<20}", {"seconds": [each["seconds"] for each in results[way]]}
-        for name in _SCORES:
-            gap = table.between(way, sizes.ways[0], name)
-            shown = "" if way == sizes.ways[0] else f"({gap.value:+.3f}, {gap.low:+.3f} to {gap.high:+.3f})"
-            line += f"{table.mean(way, name):>10.3f} {shown:<27}"
-            record[way][name] = {"seeds": list(table.values[way][name]), "difference": list(gap[:3])}
-        report.tell(line.rstrip())
+        means = {name: _mean(table, way, name) for name in _SCORES}
+        _tell_row(report, way, [f"{each.value:.3f} ({each.low:.3f} to {each.high:.3f})" for each in means.values()])
+        record[way] |= {
+            name: {"seeds": list(table.values[way][name]), "mean": list(means[name][:3]), "differences": {}} for name in _SCORES
+        }
+    for base in (sizes.ways[0], "LoRA"):
+        ways = [way for way in sizes.ways if way != base and (base == sizes.ways[0] or WAYS[way].adapters)]
+        if base not in sizes.ways or not ways:
+            continue
+        report.tell(f"\n    less those of {base}, with 95 % intervals corrected for {table.comparisons} comparisons")
+        for way in ways:
+            gaps = {name: table.between(way, base, name) for name in _SCORES}
+            _tell_row(report, way, [f"{gap.value:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})" for gap in gaps.values()])
+            for name, gap in gaps.items():
+                record[way][name]["differences"][base] = list(gap[:3])
     report.record |= {"sizes": asdict(sizes), "scores": record}
+
+
+def _mean(table: Any, way: str, name: str) -> Estimate:
+    """A score's mean over seeds, with its interval, which ends where the score does."""
+    variance = float(table.draws[way][name].var(-1).max())
+    found = mean_difference(table.values[way][name], variance, level=LEVEL, comparisons=1)
+    return found._replace(low=max(found.low, 0.0), high=min(found.high, math.inf if name == "nll" else 1.0))
+
+
+def _tell_row(report: Report, label: str, cells: Sequence[str]) -> None:
+    report.tell((f"    {label:<20}" + "".join(f"{cell:<28}" for cell in cells)).rstrip())
 
 
 def _tell_cost(report: Report, sizes: Sizes) -> None:

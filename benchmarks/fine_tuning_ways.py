@@ -144,7 +144,7 @@ def _trainer(way: str, seed: int, folder: str, *, epochs: int = 1, samples: int 
         objective=chosen.objective,
         posterior="point" if chosen.bayesian is None else "mean-field",
         where=chosen.bayesian,
-        rho_learning_rate=1e-2,
+        rho_learning_rate=None if chosen.bayesian is None else 1e-2,
         prediction_samples=samples,
         train_dataset=train_dataset,
     )

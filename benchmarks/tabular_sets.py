@@ -21,8 +21,8 @@ OWN: dict[str, Callable[..., Any]] = {
     "digits": datasets.load_digits,
 }
 KEEL = (
-    "australian", "bupa", "contraceptive", "heart", "ionosphere", "mammographic", "phoneme", "pima", "segment", "sonar", "vehicle",
-    "vowel",
+    "australian", "bupa", "contraceptive", "heart", "ionosphere", "mammographic", "phoneme", "pima", "segment", "sonar",
+    "vehicle", "vowel",
 )  # fmt: skip
 
 

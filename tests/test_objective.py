@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from calibayes.calibration import DECE, MMCE, WMMCE, Measure
-from calibayes.errors import InvalidArgumentError, InvalidTargetsError
+from calibayes.errors import CalibayesError, InvalidArgumentError, InvalidTargetsError
 from calibayes.objective import SCHEMES, Objective, cross_entropy
 from calibayes.schedules import Linear
 
@@ -239,3 +239,31 @@ def test_the_term_alone_is_what_the_objective_adds(lam_scale: Any) -> None:
     assert torch.allclose(found, expected, atol=1e-7)
     assert float(found.abs().max()) > 0
     assert Objective(lam=0.0).term(logits, targets).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("logits", "targets", "message"),
+    [
+        (
+            torch.zeros(5, 1),
+            torch.zeros(5, dtype=torch.int64),
+            r"two classes, but got \[5, 1\]\. A binary classifier",
+        ),
+        (torch.zeros(5), torch.zeros(5, dtype=torch.int64), r"two classes, but got \[5\]"),
+        (torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64), r"at least one example .*, but got \[0, 3\]\.$"),
+        (torch.zeros(5, 3, dtype=torch.int64), torch.zeros(5, dtype=torch.int64), r"floating-point type, but got torch.int64"),
+        (torch.zeros(5, 3), torch.zeros(5, 1, dtype=torch.int64), r"for `logits` .*, but got \[5, 1\]\. A column"),
+        (torch.zeros(5, 3), torch.zeros(5, 3, dtype=torch.int64), r"but got \[5, 3\]\. One-hot labels: pass"),
+        (torch.zeros(2, 5, 3), torch.zeros(4, dtype=torch.int64), r"shape \[2, 5\] or \[5\] .*, but got \[4\]"),
+        (torch.zeros(5, 3), torch.tensor([0, 1, 3, 0, 0]), r"must lie in 0 … 2 for 3 classes, but label 2 is 3"),
+        (torch.zeros(5, 3), torch.tensor([0, 1, 2, -100, 0]), r"label 3 is -100"),
+    ],
+)
+def test_logits_and_labels_that_do_not_fit_are_named(logits: Tensor, targets: Tensor, message: str) -> None:
+    objective, fitting = Objective(), (torch.zeros(5, 3), torch.zeros(5, dtype=torch.int64))
+    with pytest.raises(CalibayesError, match=message):
+        objective.term(logits, targets)
+    with pytest.raises(CalibayesError, match=message):
+        objective(logits, targets, KL, dataset_size=10)
+    with pytest.raises(CalibayesError, match=message):
+        objective(*fitting, KL, dataset_size=10, held_out=(logits, targets))

@@ -107,8 +107,8 @@ def test_inputs_of_different_lengths_are_quoted() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"samples": 0}, "`samples` to be a positive integer, but got 0"),
-        ({"samples": "median"}, "`samples` to be a positive integer, but got 'median'"),
+        ({"samples": 0}, "`samples` to be a positive integer or 'mean' .*, but got 0"),
+        ({"samples": "median"}, "`samples` to be a positive integer or 'mean' .*, but got 'median'"),
         ({"samples": True}, "`samples` .* but got True"),
         ({"batch_size": -1}, "`batch_size` to be a positive integer, but got -1"),
     ],

@@ -18,7 +18,7 @@ from calibayes.posterior.mean_field import MeanField
 from calibayes.posterior.point import Point
 from calibayes.treefile import TreeFileError, read_tree, write_tree
 
-__all__ = ["CheckpointFolder", "as_tree", "from_tree", "load", "save"]
+__all__ = ["CheckpointFolder", "as_tree", "check_prior", "from_tree", "load", "prior_of", "save"]
 
 _KEPT = 2
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
@@ -98,6 +98,25 @@ def _architecture(posterior: Posterior) -> dict[str, Any]:
         "prior_mean": any(group.prior_mean is not None for group in gaussians),
         "training": posterior.training,
     }
+
+
+def prior_of(posterior: Posterior) -> dict[str, Any]:
+    """What a prior is known by: the standard deviation of each group, and whether its mean is zero or stored."""
+    gaussians = [group for group in posterior.groups if isinstance(group, GaussianGroup)]
+    return {
+        "prior_std": {group.name: group.prior_std for group in gaussians},
+        "prior_mean": "stored" if any(group.prior_mean is not None for group in gaussians) else "zero",
+    }
+
+
+def check_prior(saved: Mapping[str, Any], posterior: Posterior, place: str) -> None:
+    """Raise `CheckpointError` unless what was saved, as `prior_of` told it, is the posterior's prior."""
+    for name, value in prior_of(posterior).items():
+        if saved[name] != value:
+            raise CheckpointError(
+                f"{place} belongs to another posterior: `{name}` is {saved[name]} there and {value} here. "
+                "Use another checkpoint, or the same prior."
+            )
 
 
 def _rebuilt(saved: Mapping[str, Any], net: nn.Module, path: str) -> Posterior:

@@ -9,14 +9,15 @@ import difflib
 import operator
 from collections.abc import Iterable
 from numbers import Real
-from typing import SupportsIndex
+from typing import Literal, SupportsIndex
 
 import torch
 from torch import Tensor
 
-from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
+from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError, NetworkOutputError
 
 __all__ = [
+    "check_logits",
     "check_predictions",
     "check_probabilities",
     "check_targets",
@@ -27,6 +28,7 @@ __all__ = [
     "moderate",
     "natural_number",
     "nearest",
+    "number_of_samples",
     "positive",
     "positive_integer",
     "share",
@@ -76,6 +78,18 @@ def natural_number(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
         raise InvalidArgumentError(f"Expected `{name}` to be an integer of at least 0, but got {value!r}.")
     return operator.index(value)
+
+
+def number_of_samples(name: str, value: object) -> int | Literal["mean"]:
+    """``value`` as an int or ``"mean"``, or an error that names it when it is neither a positive integer nor ``"mean"``."""
+    if isinstance(value, str) and value == "mean":
+        return "mean"
+    try:
+        return positive_integer(name, value)
+    except InvalidArgumentError:
+        raise InvalidArgumentError(
+            f"Expected `{name}` to be a positive integer or 'mean' for the mean weights, but got {value!r}."
+        ) from None
 
 
 def share(name: str, value: float) -> float:
@@ -132,19 +146,44 @@ def _explain_probabilities(values: Tensor, sums: Tensor, error: Tensor, toleranc
     raise InvalidProbabilitiesError(f"Rows of `probs` must sum to 1 (within {tolerance:g}), but {what}. Divide by the sum?")
 
 
-def check_targets(targets: Tensor, probs: Tensor) -> None:
-    """Raise `InvalidTargetsError` unless ``targets`` holds one class index in ``0 … K-1`` for each row of ``probs``."""
+def check_logits(logits: Tensor, targets: Tensor, *, some: bool = True, within: bool = True) -> None:
+    """Raise a named error unless ``logits [..., n, K]`` and ``targets [..., n]`` fit together.
+
+    Args:
+        logits: as a network returned them.
+        targets: class indices.
+        some: whether there must be an example.
+        within: whether to look at the values of the labels, for which a GPU has to be waited for.
+    """
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise NetworkOutputError(f"Expected `logits` to be a tensor of a floating-point type, but got {kind}.")
+    if logits.dim() < 2 or logits.shape[-1] < 2 or logits.shape[-2] < some:
+        hint = " A binary classifier needs two outputs." if logits.dim() < 2 or logits.shape[-1] == 1 else ""
+        raise NetworkOutputError(
+            "Expected `logits` of shape [..., n, K] with at least one example and two classes, "
+            f"but got {list(logits.shape)}.{hint}"
+        )
+    check_targets(targets, logits, "logits", within=within)
+
+
+def check_targets(targets: Tensor, probs: Tensor, name: str = "probs", *, within: bool = True) -> None:
+    """Raise `InvalidTargetsError` unless ``targets`` holds one class index in ``0 … K-1`` for each row of ``probs``.
+
+    Without ``within``, their values are not looked at; ``name`` is what messages call ``probs``.
+    """
     if not isinstance(targets, Tensor):
         raise InvalidTargetsError(f"Expected `targets` to be a torch.Tensor, but got {type(targets).__name__}.")
     targets = class_indices(targets)
     if targets.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
         hint = " One-hot labels: pass `targets.argmax(-1)`." if targets.shape == probs.shape else ""
+        hint = " A column: pass `targets.squeeze(-1)`." if targets.shape == (*probs.shape[:-1], 1) else hint
         raise InvalidTargetsError(
             f"Expected `targets` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])} "
-            f"for `probs` of shape {list(probs.shape)}, but got {list(targets.shape)}.{hint}"
+            f"for `{name}` of shape {list(probs.shape)}, but got {list(targets.shape)}.{hint}"
         )
     classes = probs.shape[-1]
-    if targets.numel() and (bool(targets.amin() < 0) or bool(targets.amax() >= classes)):
+    if within and targets.numel() and (bool(targets.amin() < 0) or bool(targets.amax() >= classes)):
         row = _first((targets < 0) | (targets >= classes))
         raise InvalidTargetsError(
             f"Labels must lie in 0 … {classes - 1} for {classes} classes, but label {_place(row)} is {targets[row].item()}."

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from calibayes.calibration.measures import WMMCE, Measure
-from calibayes.checks import class_indices, positive
+from calibayes.checks import check_logits, class_indices, positive
 from calibayes.distributed import Group, Processes
 from calibayes.errors import InvalidArgumentError
 from calibayes.schedules import Schedule, value_at
@@ -105,6 +105,8 @@ class Objective:
             group: the processes that train together, ``"auto"`` for all; by default this one alone.
         """
         processes = Processes.of(group)
+        for each in ((logits, targets), *([] if held_out is None else [held_out])):
+            check_logits(*each, some=processes.size == 1, within=_at_hand(each[1]))
         if processes.size > 1:
             return self._shared(processes, logits, targets, kl, dataset_size, step, held_out)
         cross = cross_entropy(logits, targets)
@@ -129,6 +131,7 @@ class Objective:
             >>> loss.backward()
         """
         processes = Processes.of(group)
+        check_logits(logits, targets, some=processes.size == 1)
         own = targets.shape[-1]
         sizes = [own] if processes.size == 1 else processes.counts(own, logits.device)
         weight = self.calibration_weight(step, sum(sizes))
@@ -219,6 +222,11 @@ def cross_entropy(
     if weights is not None:
         each = (each.view(-1, count) * weights.to(each)).view(-1)
     return each.mean() if reduction == "mean" else each.sum() * (count / max(len(labels), 1))
+
+
+def _at_hand(targets: Tensor) -> bool:
+    """Whether the values of labels can be looked at without waiting for a GPU."""
+    return isinstance(targets, Tensor) and targets.device.type == "cpu"
 
 
 def with_gradient(value: Tensor, source: Tensor) -> Tensor:

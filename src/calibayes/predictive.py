@@ -11,9 +11,10 @@ from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
-from calibayes.checks import positive_integer
+from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.sources import Source
 from calibayes.data.structure import as_tensors, batch_length, moved, rows
+from calibayes.devices import widest
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
@@ -112,7 +113,8 @@ def predict_source(
 ) -> tuple[Predictive, Tensor, Tensor | None]:
     """The predictive of labelled data that is read once, with the labels, and weights if there are any, in the same order.
 
-    Each of several processes predicts its own rows of every batch; all of them get the whole.
+    Each of several processes predicts its own rows of every batch; all of them get the whole. Probabilities keep the digits
+    that an NLL needs to be finite.
     """
     _check_shareable(posterior, processes)
     targets: list[Tensor] = []
@@ -126,7 +128,7 @@ def predict_source(
             totals.append(batch.total)
             yield [batch.inputs]
 
-    predictive = _run(posterior, blocks(), samples, seed)
+    predictive = _run(posterior, blocks(), samples, seed, dtype=widest(posterior.device))
     device = predictive.probs.device
     labels = whole(torch.cat(targets).to(device), totals, processes)
     counts = whole(torch.cat(weights).to(device), totals, processes) if weights else None
@@ -164,8 +166,7 @@ def _run(
     keep_samples: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Predictive:
-    if samples != "mean":
-        positive_integer("samples", samples)
+    number_of_samples("samples", samples)
     count = 1 if samples == "mean" or posterior.num_bayesian == 0 else samples
     results = []
     with posterior.evaluating():

@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
+from calibayes.data.overlap import check_apart
 from calibayes.data.sources import Batch, as_source
 from calibayes.distributed import ALONE, Processes
-from calibayes.errors import DataError
+from calibayes.errors import DataError, DataOverlapError
 
 X, Y = torch.arange(20.0).view(10, 2), torch.arange(10) % 3
 
@@ -161,3 +170,36 @@ def test_other_data_gets_a_named_error(data: Any, message: str) -> None:
 def test_a_loader_of_inputs_alone_is_named() -> None:
     with pytest.raises(DataError, match=r"every batch of `train` to be \(inputs, targets\)"):
         next(as_source(DataLoader(TensorDataset(X)), 4, "train").ordered())
+
+
+def of_a_subset(indices: Any, dataset: Any = None) -> DataLoader[Any]:
+    return DataLoader(TensorDataset(X, Y) if dataset is None else dataset, batch_size=2, sampler=SubsetRandomSampler(indices))
+
+
+@pytest.mark.parametrize("indices", [[1, 4, 7, 8], torch.tensor([1, 4, 7, 8])])
+def test_the_examples_of_a_loader_are_those_that_its_sampler_chooses_from(indices: Any) -> None:
+    source = as_source(of_a_subset(indices), 99, "train")
+    assert source.size == 4
+    drawn = torch.cat([source.draw(3, 0, "held-out", step).inputs for step in range(8)])
+    assert set((drawn[:, 0] / 2).int().tolist()) == {1, 4, 7, 8}
+    weighted = DataLoader(TensorDataset(X, Y), batch_size=2, sampler=WeightedRandomSampler([1.0] * 10, 4))
+    assert as_source(weighted, 99, "train").size == 10
+
+
+def test_loaders_of_different_examples_of_a_data_set_are_apart() -> None:
+    whole: Any = TensorDataset(X, Y)
+    half = Subset(whole, [5, 6, 7, 8])
+    check_apart(of_a_subset([0, 1], whole), of_a_subset([2, 3], whole), "a", "b")
+    check_apart(of_a_subset([0, 1], half), Subset(whole, [0, 7]), "a", "b")
+    for other in (of_a_subset(torch.tensor([1, 2]), whole), Subset(whole, [1]), whole):
+        with pytest.raises(DataOverlapError):
+            check_apart(of_a_subset([0, 1], whole), other, "a", "b")
+    with pytest.raises(DataOverlapError):
+        check_apart(of_a_subset([0, 1], half), Subset(whole, [6]), "a", "b")
+
+
+def test_a_dict_without_labels_is_told_by_its_keys() -> None:
+    rows: Any = [{"x": X[0], "label": 1}]
+    loader: DataLoader[Any] = DataLoader(rows, batch_size=1)
+    with pytest.raises(DataError, match=r"a dict with 'labels', but got a dict with \['x', 'label'\]"):
+        next(iter(as_source(loader, 1, "train").epoch(seed=0, epoch=0)))

@@ -160,6 +160,17 @@ def test_mixed_precision_is_that_of_fit() -> None:
     assert {parameter.dtype for parameter in here.posterior.parameters()} == {torch.float32}
 
 
+def test_a_device_without_float64_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = DataLoader(TensorDataset(*data(dtype=torch.float32)), batch_size=20)
+    here = module("bnn", lambda: perceptron().float())
+
+    def missing(tensor: Tensor) -> Tensor:
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
+
+    monkeypatch.setattr(Tensor, "double", missing)
+    trainer(1).fit(here, train)
+
+
 class TwoInputs(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -224,6 +235,17 @@ def test_metrics_are_of_all_examples_and_not_means_over_batches() -> None:
         assert found[f"test_{name}"] == pytest.approx(getattr(expected, name), rel=1e-6)
     assert here.scores["test"].ece_classwise == pytest.approx(expected.ece_classwise, rel=1e-10)
     assert abs(sum(means) / len(means) - expected.ece) > 0.01
+
+
+def test_the_nll_of_a_network_that_is_too_sure_is_finite() -> None:
+    net = nn.Linear(6, 3)
+    with torch.no_grad():
+        net.weight.zero_()
+        net.bias.copy_(torch.tensor([300.0, 0.0, 0.0]))
+    here, run = module("fnn", lambda: net), trainer()
+    x, y = data(30, dtype=torch.float32)
+    run.validate(here, DataLoader(TensorDataset(x, y), batch_size=20), verbose=False)
+    assert float(run.callback_metrics["val_nll"]) == pytest.approx(300.0 * float((y > 0).float().mean()), rel=1e-4)
 
 
 def test_each_of_several_dataloaders_has_its_own_metrics() -> None:

@@ -23,6 +23,7 @@ from calibayes.errors import (
 )
 
 pytest.importorskip("lightning")
+from lightning.pytorch.callbacks import GradientAccumulationScheduler
 from lightning.pytorch.strategies import FSDPStrategy
 from tests.lightning.toy import MARKS, N, data, loader, module, perceptron, trainer
 
@@ -58,6 +59,12 @@ def test_an_objective_that_is_none() -> None:
     wrong: Any = cb.WMMCE()
     with pytest.raises(InvalidArgumentError, match="Expected `objective` to be an Objective, but got WMMCE"):
         CalibayesModule(perceptron(), wrong)
+
+
+def test_a_batch_whose_labels_have_another_name() -> None:
+    rows: Any = [{"x": x, "label": y} for x, y in zip(*data(), strict=True)]
+    with pytest.raises(DataError, match=r"but got a dict with \['x', 'label'\]"):
+        trainer(1).fit(module(), DataLoader(rows, batch_size=20))
 
 
 def test_a_posterior_that_is_none() -> None:
@@ -112,7 +119,7 @@ def test_a_loss_that_is_not_finite() -> None:
 
 
 def test_weights_in_half_precision() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"is torch.bfloat16.*bf16-mixed.*instead of 'bf16-true'"):
+    with pytest.raises(InvalidArgumentError, match=r"'0.weight' is torch.bfloat16.*bf16-mixed.*instead of 'bf16-true'"):
         trainer(1, precision="bf16-true").fit(module(), loader())
 
 
@@ -151,3 +158,10 @@ def test_accumulated_batches_each_have_their_own_term() -> None:
 
 def test_accumulation_without_a_term_says_nothing() -> None:
     trainer(1, accumulate_grad_batches=2).fit(module("bnn"), loader(40))
+
+
+def test_a_callback_that_accumulates_is_warned_of_once() -> None:
+    plan = GradientAccumulationScheduler({0: 1, 1: 2})
+    with pytest.warns(UserWarning, match="accumulate_grad_batches=2 the calibration term") as caught:
+        trainer(3, callbacks=[plan]).fit(module("ca-fnn"), loader(40))
+    assert sum("calibration term" in str(each.message) for each in caught) == 1

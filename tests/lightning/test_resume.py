@@ -12,10 +12,22 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 import calibayes as cb
+from calibayes.errors import CheckpointError
 
 pytest.importorskip("lightning")
 from lightning.pytorch.callbacks import ModelCheckpoint
-from tests.lightning.toy import MARKS, N, data, loader, module, posterior_and_objective, state, trainer, with_batch_norm
+from tests.lightning.toy import (
+    MARKS,
+    N,
+    data,
+    loader,
+    module,
+    perceptron,
+    posterior_and_objective,
+    state,
+    trainer,
+    with_batch_norm,
+)
 
 from calibayes.lightning import CalibayesModule
 
@@ -120,3 +132,21 @@ def test_a_checkpoint_can_be_loaded_and_saved_as_a_model(tmp_path: Path) -> None
     expected = cb.predict(here.posterior, x, samples=5).probs
     for each in (loaded.posterior, again):
         assert torch.equal(cb.predict(each, x, samples=5).probs, expected)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"prior_std": 0.5}, r"`prior_std` is \{'\*': 0\.05\} there and \{'\*': 0\.5\} here"),
+        ({"prior_mean": "initial"}, "`prior_mean` is zero there and stored here"),
+    ],
+)
+def test_a_checkpoint_of_another_prior_is_refused(other: Any, words: str, tmp_path: Path) -> None:
+    here, run = module(), trainer(1)
+    run.fit(here, loader())
+    run.save_checkpoint(tmp_path / "run.ckpt")
+    posterior = cb.MeanField(perceptron(), **{"init_std": 0.05, **other})
+    with pytest.raises(CheckpointError, match=words):
+        CalibayesModule.load_from_checkpoint(tmp_path / "run.ckpt", posterior=posterior, objective=here.objective)
+    with pytest.raises(CheckpointError, match=words):
+        trainer(2).fit(CalibayesModule(posterior, here.objective), loader(), ckpt_path=str(tmp_path / "run.ckpt"))

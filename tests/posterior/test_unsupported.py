@@ -26,6 +26,12 @@ def with_graph() -> nn.Module:
     return net
 
 
+def recomputing(flag: str) -> nn.Module:
+    net = nn.Sequential(nn.Linear(4, 3), nn.ReLU())
+    setattr(net[1], flag, True)
+    return net
+
+
 @kinds
 @pytest.mark.parametrize(
     ("build", "message"),
@@ -40,6 +46,8 @@ def with_graph() -> nn.Module:
         (lambda: nn.Sequential(nn.EmbeddingBag(5, 3, max_norm=1.0)), "'0' has sparse=False, max_norm=1.0"),
         (with_graph, "Linear cannot be copied.*plain attribute"),
         (lambda: nn.Linear(4, 3, dtype=torch.complex64), "'weight' is of type torch.complex64; only real weights"),
+        (lambda: recomputing("gradient_checkpointing"), r"'1' has gradient_checkpointing=True.*smaller micro-batches"),
+        (lambda: recomputing("grad_checkpointing"), "'1' has grad_checkpointing=True"),
         (lambda: torch.relu, "`net` to be a torch.nn.Module, but got builtin"),
     ],
 )

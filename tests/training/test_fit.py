@@ -247,3 +247,13 @@ def test_a_schedule_may_end_before_the_fingerprint_does(tmp_path: Path) -> None:
         posterior, data(), cb.Objective(lam=lambda step: table[step]), epochs=3, batch_size=32, checkpoint=tmp_path
     )
     assert len(history.steps) == 9
+
+
+def test_the_validation_nll_of_a_network_that_is_too_sure_is_finite() -> None:
+    x, y = data()
+    sure = nn.Linear(5, 3)
+    with torch.no_grad():
+        sure.weight.zero_()
+        sure.bias.copy_(torch.tensor([300.0, 0.0, 0.0]))
+    history = cb.fit(cb.Point(sure), (x, y), cb.Objective(lam=0.0), epochs=1, validation=(x, y))
+    assert history.epochs[-1]["val_nll"] == pytest.approx(300.0 * float((y > 0).float().mean()), rel=0.01)

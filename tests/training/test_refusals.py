@@ -36,6 +36,29 @@ def test_a_loss_that_is_not_finite_stops_with_step_and_term_and_keeps_the_weight
     assert all(bool(p.isfinite().all()) for p in posterior.parameters())
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_weights_in_half_precision_are_not_trained(kind: torch.dtype) -> None:
+    x, y = data(32)
+    for posterior in (cb.Point(net().to(kind)), cb.MeanField(net().to(kind))):
+        with pytest.raises(InvalidArgumentError, match=rf"is {kind}: steps .* rounded away.*`posterior.float\(\)`"):
+            cb.fit(posterior, (x.to(kind), y), cb.Objective())
+        cb.fit(posterior.float(), (x, y), cb.Objective(), epochs=1)
+
+
+def test_frozen_weights_may_be_of_half_precision() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.frozen, self.head = nn.Linear(x.shape[1], 4).bfloat16().requires_grad_(False), nn.Linear(4, 3)
+
+        def forward(self, inputs: Tensor) -> Tensor:
+            found: Tensor = self.head(self.frozen(inputs.bfloat16()).float())
+            return found
+
+    x, y = data(32)
+    cb.fit(cb.MeanField(Mixed()), (x, y), cb.Objective(), epochs=1)
+
+
 def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
     x, y = data()
     whole = TensorDataset(x, y)

@@ -11,8 +11,10 @@ import torch
 pytest.importorskip("transformers")
 
 from tests.transformers.small import CLASSES, Sentences, arguments, bert, trainer
+from transformers import BertForSequenceClassification
 
 import calibayes as cb
+from calibayes.errors import InvalidArgumentError
 
 pytestmark = pytest.mark.transformers
 
@@ -26,7 +28,7 @@ def wide(folder: Path, **settings: Any) -> Any:
 
 def test_predictions_are_the_ensembles_probabilities(tmp_path: Path) -> None:
     found = wide(tmp_path)
-    expected = cb.predict(found.posterior, DATA.inputs(), samples=3, seed=found.args.seed)
+    expected = cb.predict(found.posterior, DATA.inputs(), samples=3, seed=found.args.seed, dtype=torch.float64)
     predicted = found.predict(DATA)
     assert predicted.predictions.shape == (13, CLASSES)
     torch.testing.assert_close(torch.from_numpy(predicted.predictions), expected.probs)
@@ -39,7 +41,11 @@ def test_predictions_are_the_ensembles_probabilities(tmp_path: Path) -> None:
     assert kept is not None
     assert kept.shape == (7, 13, CLASSES)
     at_mean = found.predictive(DATA, samples="mean").probs
-    torch.testing.assert_close(at_mean, bert().eval()(**DATA.inputs()).logits.softmax(-1).detach())
+    torch.testing.assert_close(at_mean, bert().eval()(**DATA.inputs()).logits.softmax(-1, torch.float64).detach())
+    sure = wide(tmp_path, prediction_samples="mean")
+    torch.testing.assert_close(torch.from_numpy(sure.predict(DATA).predictions), at_mean)
+    with pytest.raises(InvalidArgumentError, match=r"Expected `samples` to be a positive integer or 'mean' .*, but got 0"):
+        found.predictive(DATA, samples=0)
 
 
 def test_scores_are_those_of_the_library(tmp_path: Path) -> None:
@@ -95,3 +101,39 @@ def test_the_best_epoch_is_kept(tmp_path: Path) -> None:
     measured = [entry["eval_nll"] for entry in found.state.log_history if "eval_nll" in entry]
     assert min(measured) < measured[-1]
     assert found.evaluate()["eval_nll"] == min(measured)
+
+
+def test_the_nll_of_a_network_that_is_too_sure_is_finite(tmp_path: Path) -> None:
+    net = bert()
+    with torch.no_grad():
+        net.classifier.weight.zero_()
+        net.classifier.bias.copy_(torch.tensor([300.0, 0.0, 0.0]))
+    expected = 300.0 * float((DATA.labels > 0).float().mean())
+    for half in (False, True):
+        found = trainer(tmp_path, net, posterior="point", args=arguments(tmp_path, bf16=half, per_device_eval_batch_size=13))
+        measured = found.evaluate(DATA)
+        assert measured["eval_nll"] == pytest.approx(expected, rel=1e-2)
+        assert measured["eval_loss"] == pytest.approx(expected, rel=1e-2)
+
+
+def test_labels_of_another_name_are_kept_from_the_network(tmp_path: Path) -> None:
+    class Renamed(Sentences):
+        def __getitem__(self, index: int) -> dict[str, Any]:
+            row = super().__getitem__(index)
+            return {"input_ids": row["input_ids"], "attention_mask": row["attention_mask"], "target": row["labels"]}
+
+    class Strict(BertForSequenceClassification):  # type: ignore[misc]
+        def forward(self, input_ids: Any = None, attention_mask: Any = None) -> Any:
+            return super().forward(input_ids=input_ids, attention_mask=attention_mask)
+
+    net = bert()
+    net.__class__ = Strict
+    found = wide(tmp_path, net=net, args=arguments(tmp_path, label_names=["target"]))
+    torch.testing.assert_close(found.predictive(Renamed(13, seed=9)).probs, found.predictive(DATA).probs)
+
+
+def test_batches_that_are_kept_apart_are_measured_together(tmp_path: Path) -> None:
+    apart = wide(tmp_path, args=arguments(tmp_path, eval_do_concat_batches=False)).evaluate(DATA)
+    together = wide(tmp_path).evaluate(DATA)
+    for name in ("accuracy", "nll", "brier", "ece"):
+        assert apart[f"eval_{name}"] == together[f"eval_{name}"]

@@ -32,8 +32,9 @@ def test_a_training_tells_what_it_says_about_test_articles() -> None:
     assert found["seconds"] > 0
 
 
-def test_a_step_of_plain_training_can_be_repeated() -> None:
-    run = step("LoRA", tokens=4)
+@pytest.mark.parametrize("way", ["LoRA", "CA"])
+def test_a_step_can_be_repeated(way: str) -> None:
+    run = step(way, tokens=4)
     run()
     run()
 
@@ -57,15 +58,25 @@ def test_the_table_has_the_scores_and_their_differences() -> None:
             }
             for _ in range(3)
         ]
-        for way, sure in (("plain", 1.0), ("CA", 3.0))
+        for way, sure in (("plain", 1.0), ("CA", 3.0), ("LoRA", 2.0), ("Bayesian LoRA", 4.0))
     }
     report = Report("fine_tuning")
-    tell_scores(report, Sizes(ways=("plain", "CA")), results)
+    tell_scores(report, Sizes(ways=tuple(results)), results)
     record = report.record["scores"]
     assert isinstance(record, dict)
-    value, low, high = record["CA"]["accuracy"]["difference"]
-    expected = [sum(cb.metrics.accuracy(each["probs"], targets) for each in results[way]) / 3 for way in ("CA", "plain")]
-    assert low < value < high
-    assert value == pytest.approx(expected[0] - expected[1])
-    assert low > 0.1
-    assert f"{expected[0]:.3f} ({value:+.3f}, {low:+.3f} to {high:+.3f})" in report.lines[-1]
+    accuracy = {way: sum(cb.metrics.accuracy(each["probs"], targets) for each in seeds) / 3 for way, seeds in results.items()}
+    for way in results:
+        value, low, high = record[way]["accuracy"]["mean"]
+        assert value == pytest.approx(accuracy[way])
+        assert 0 <= low < value < high <= 1
+        assert record[way]["ece"]["mean"][1] >= 0
+        assert any(line.startswith(f"    {way:<20}{value:.3f} ({low:.3f} to {high:.3f})") for line in report.lines)
+    expected = {"plain": [], "CA": ["plain"], "LoRA": ["plain"], "Bayesian LoRA": ["plain", "LoRA"]}
+    for way, others in expected.items():
+        found = record[way]["accuracy"]["differences"]
+        assert list(found) == others
+        for other, (value, low, high) in found.items():
+            assert value == pytest.approx(accuracy[way] - accuracy[other])
+            assert low < value < high
+            assert any(f"{value:+.3f} ({low:+.3f} to {high:+.3f})" in line for line in report.lines)
+    assert record["CA"]["accuracy"]["differences"]["plain"][1] > 0.1

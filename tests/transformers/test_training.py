@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +172,20 @@ def test_training_learns(tmp_path: Path) -> None:
     end = found.evaluate()
     assert end["eval_accuracy"] > start["eval_accuracy"] + 0.2
     assert end["eval_nll"] < start["eval_nll"] - 0.1
+
+
+def test_the_kl_is_divided_by_the_size_that_is_told(tmp_path: Path) -> None:
+    found = trainer(tmp_path, dataset_size=1000, args=arguments(tmp_path, max_steps=1))
+    found.train()
+    (entry,) = (entry for entry in found.state.log_history if "kl" in entry)
+    total = entry["cross_entropy"] + 5.0 / 4 * entry["calibration"] + 0.1 / 1000 * entry["kl"]
+    assert entry["loss"] == pytest.approx(total, rel=1e-6)
+
+
+def test_what_is_noted_for_the_log_does_not_grow(tmp_path: Path) -> None:
+    sizes = []
+    for steps in (2, 6):
+        found = trainer(tmp_path, posterior="point", args=arguments(tmp_path, max_steps=steps, logging_strategy="no"))
+        found.train()
+        sizes.append(len(pickle.dumps(found._means)))
+    assert sizes[0] == sizes[1]

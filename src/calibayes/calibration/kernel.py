@@ -28,13 +28,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from calibayes.devices import widest
 from calibayes.errors import InvalidArgumentError
 
 __all__ = ["kernel_features", "kernel_norm", "quadratic_form"]
 
 # e^{±range/(2γ)} must stay within float64: for confidences in [0, 1], γ = 0.001 reaches e^{±500}.
 _LARGEST_EXPONENT = 650.0
-_WITHOUT_FLOAT64 = {"mps"}
 _FEW = 192  # examples: up to there all pairs are less work than sorting
 
 
@@ -156,7 +156,7 @@ def _by_matrix(scores: Tensor, coefficients: Tensor, width: float, derivatives: 
 
 
 def _by_sorting(scores: Tensor, coefficients: Tensor, width: float, derivatives: bool) -> tuple[Tensor, ...]:
-    device = torch.device("cpu") if scores.device.type in _WITHOUT_FLOAT64 else scores.device
+    device = scores.device if widest(scores.device) == torch.float64 else torch.device("cpu")
     r, order = scores.to(device).sort(dim=-1)
     r, u = r.double(), coefficients.to(device).gather(-1, order).double()
     low, high = r[..., :1], r[..., -1:]

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from calibayes.data.augment import Augmented
+from calibayes.data.sources import examples_of
 from calibayes.data.structure import as_tensors
 from calibayes.errors import DataOverlapError
 
@@ -19,17 +20,25 @@ def check_apart(first: Any, second: Any, first_name: str, second_name: str) -> N
     """Raise `DataOverlapError` if both are the same data, views of the same memory, or subsets with a common index."""
     if first is None or second is None:
         return
-    first, second = (data.dataset if isinstance(data, DataLoader) else data for data in (first, second))
+    first, second = (examples_of(data) if isinstance(data, DataLoader) else data for data in (first, second))
     message = (
         f"`{first_name}` and `{second_name}` share examples, so the second would no longer be an honest check of the first. "
         "Split them apart."
     )
     if first is second or _memory_overlaps(first, second):
         raise DataOverlapError(message)
-    indices = [set(data.indices) if isinstance(data, Subset) else None for data in (first, second)]
-    whole = [data.dataset if isinstance(data, Subset) else data for data in (first, second)]
-    if whole[0] is whole[1] and (indices[0] is None or indices[1] is None or indices[0] & indices[1]):
+    (whole, chosen), (other, others) = _chosen(first), _chosen(second)
+    if whole is other and (chosen is None or others is None or chosen & others):
         raise DataOverlapError(message)
+
+
+def _chosen(data: Any) -> tuple[Any, set[int] | None]:
+    """The data set that a subset, or a subset of one, is of, and its indices there; ``None`` for all of them."""
+    indices: list[int] | None = None
+    while isinstance(data, Subset):
+        indices = [int(data.indices[k]) for k in (range(len(data)) if indices is None else indices)]
+        data = data.dataset
+    return data, None if indices is None else set(indices)
 
 
 def _memory_overlaps(first: Any, second: Any) -> bool:

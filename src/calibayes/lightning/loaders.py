@@ -10,6 +10,7 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
+from calibayes.data.sources import examples_of
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
 
@@ -27,7 +28,7 @@ def flat(loaders: Any) -> list[Any]:
 def number_of_examples(loaders: Any) -> int:
     """How many examples the data set behind the train dataloader has, in all processes together."""
     found = flat(loaders)
-    dataset = getattr(found[0], "dataset", None)
+    dataset = examples_of(found[0]) if isinstance(found[0], DataLoader) else getattr(found[0], "dataset", None)
     if len(found) > 1 or isinstance(dataset, IterableDataset) or not isinstance(dataset, Sized):
         what = f"there are {len(found)} train dataloaders" if len(found) > 1 else _described(found[0], dataset)
         raise DataError(
@@ -54,15 +55,16 @@ def own_examples(loader: Any) -> int | None:
     return None
 
 
-def shuffle_by_epoch(loaders: Any, seed: int, epoch: int) -> None:
+def shuffle_by_epoch(loaders: Any, seed: int, epoch: int, rank: int) -> None:
     """Let the order in which dataloaders shuffle depend on seed and epoch alone, so that a resumed run has the same.
 
     Each gets a generator for the seeds of its workers, too: drawn from the global one, they would leave that in another state
-    in a resumed run, which makes its first iterator at another time.
+    in a resumed run, which makes its first iterator at another time. Those are each process's own, so that no two change
+    their examples alike.
     """
     for loader in flat(loaders):
         if isinstance(loader, DataLoader):
-            loader.generator = generator_for(torch.device("cpu"), seed, "workers", epoch)
+            loader.generator = generator_for(torch.device("cpu"), seed, "workers", epoch, rank)
         for sampler in _samplers(loader):
             if isinstance(sampler, _RANDOM):
                 sampler.generator = generator_for(torch.device("cpu"), seed, "shuffle", epoch)

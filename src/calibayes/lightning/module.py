@@ -11,8 +11,10 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
 
-from calibayes.checks import integer, positive_integer
+from calibayes.checkpoint import check_prior, prior_of
+from calibayes.checks import integer, number_of_samples, positive_integer
 from calibayes.data.sources import as_batch
+from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import InvalidArgumentError
 from calibayes.lightning.evaluation import Evaluation
@@ -27,10 +29,12 @@ from calibayes.randomness import seed_globally
 from calibayes.training.data_terms import Place
 from calibayes.training.fit import SchedulerFactory
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
+from calibayes.training.precision import check_full_precision
 from calibayes.training.step import check_finite
 
 __all__ = ["CalibayesModule"]
 
+_PRIOR = "calibayes_prior"
 _METRICS = ("nll", "accuracy", "ece", "brier")
 _FIELDS = ("probs", "confidence", "decision", "entropy", "epistemic", "aleatoric")
 
@@ -92,14 +96,12 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
             raise InvalidArgumentError(
                 f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}."
             )
-        for name, count in (("evaluation_samples", evaluation_samples), ("prediction_samples", prediction_samples)):
-            if count != "mean":
-                positive_integer(name, count)
         self.posterior = posterior if isinstance(posterior, Posterior) else Point(posterior)
         self.objective = objective
         self.samples = positive_integer("samples", samples) if self.posterior.num_bayesian else 1
         self.dataset_size = dataset_size if dataset_size == "auto" else positive_integer("dataset_size", dataset_size)
-        self.evaluation_samples, self.prediction_samples = evaluation_samples, prediction_samples
+        self.evaluation_samples = number_of_samples("evaluation_samples", evaluation_samples)
+        self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
         self.seed = integer("seed", seed)
         self.scores: dict[str, Scores] = {}
         self._optimizer, self._scheduler = optimizer, scheduler
@@ -107,6 +109,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         self._evaluation: Evaluation | None = None
         self._size = 1
         self._network: SampledNetwork | None = None
+        self._accumulated = 1
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The network's output at the mean weights."""
@@ -129,18 +132,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
                 f"Expected a Trainer with `strategy='ddp'` for several processes, but got {type(trainer.strategy).__name__}: "
                 "each process needs all the weights to draw samples of them."
             )
-        for name, parameter in self.posterior.named_parameters():
-            if parameter.dtype in (torch.float16, torch.bfloat16):
-                raise InvalidArgumentError(
-                    f"Expected weights in full precision, but {name!r} is {parameter.dtype}: steps of the size of a learning "
-                    f"rate are rounded away. Use `Trainer(precision='bf16-mixed')` instead of {trainer.precision!r}."
-                )
-        if trainer.accumulate_grad_batches > 1 and self.objective.lam != 0:
-            warnings.warn(
-                f"With accumulate_grad_batches={trainer.accumulate_grad_batches} the calibration term is that of each batch on "
-                "its own, with the weight λ/|B| of that batch, and not of the batches that are accumulated.",
-                stacklevel=2,
-            )
+        instead = f"Use `net.float()`, and `Trainer(precision='bf16-mixed')` instead of {trainer.precision!r}."
+        check_full_precision(self.posterior, instead)
         self.posterior.train()
 
     def on_train_start(self) -> None:
@@ -153,8 +146,9 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def on_train_epoch_start(self) -> None:
         """Let what is random in the data depend on seed and epoch."""
-        shuffle_by_epoch(self.trainer.train_dataloader, self.seed, self.current_epoch)
-        seed_globally(self.seed, "data", self.current_epoch, everything=True)
+        self._warn_of_accumulation()
+        shuffle_by_epoch(self.trainer.train_dataloader, self.seed, self.current_epoch, self.global_rank)
+        self._seed_data(0)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """The loss of one batch of all processes."""
@@ -165,7 +159,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         with torch.autocast(self.device.type, enabled=False):
             kl, group = self.posterior.kl(scales), self._processes().group
             terms = self.objective(logits, found.targets, kl, dataset_size=self._size, step=place.step, group=group)
-        total, *numbers = torch.stack([value.detach().double() for value in terms]).tolist()
+        # One transfer, in the widest type that is there: not every device has float64.
+        total, *numbers = torch.stack([value.detach().to(terms.total.dtype) for value in terms]).tolist()
         values = dict(zip(terms._fields[1:], numbers, strict=True))
         check_finite(values, place, "`Trainer(gradient_clip_val=1.0)`")
         self.log("train_loss", total, prog_bar=True, batch_size=found.total)
@@ -178,7 +173,31 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Let what is random in the next batch depend on its place, and on the process."""
-        seed_globally(self.seed, "data", self.current_epoch, batch_idx + 1, self.global_rank, everything=True)
+        self._seed_data(batch_idx + 1)
+
+    def _seed_data(self, batch: int) -> None:
+        """Let what is random in a batch of this process depend on its place."""
+        seed_globally(self.seed, "data", self.current_epoch, batch, self.global_rank, everything=True)
+
+    def _warn_of_accumulation(self) -> None:
+        """Tell what accumulated batches do to the calibration term, once for each number: a callback may change it."""
+        count = self.trainer.accumulate_grad_batches
+        if count > 1 and count != self._accumulated and self.objective.lam != 0:
+            warnings.warn(
+                f"With accumulate_grad_batches={count} the calibration term is that of each batch on its own, with the weight "
+                "λ/|B| of that batch, and not of the batches that are accumulated.",
+                stacklevel=2,
+            )
+        self._accumulated = count
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Note the prior, which is no part of the weights."""
+        checkpoint[_PRIOR] = prior_of(self.posterior)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Check that the weights were trained with the same prior."""
+        if _PRIOR in checkpoint:
+            check_prior(checkpoint[_PRIOR], self.posterior, "The checkpoint")
 
     # --- validation, test and prediction ---
 
@@ -217,7 +236,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         self._evaluation.update(self._predicted(found.inputs, self.evaluation_samples).probs, found.targets, loader)
 
     def _predicted(self, inputs: Any, samples: Samples) -> Predictive:
-        return predict(self.posterior, inputs, samples=samples, seed=self.seed)
+        return predict(self.posterior, inputs, samples=samples, seed=self.seed, dtype=widest(self.posterior.device))
 
     def _log_scores(self, stage: str) -> None:
         assert self._evaluation is not None

@@ -18,6 +18,8 @@ __all__ = ["Call", "Layout", "Skeleton", "split_inputs"]
 
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
+# What transformers and timm call it when activations are computed again in the backward pass.
+_RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,12 @@ def _checked(network: nn.Module) -> nn.Module:
                 f"{name or 'it'!r} has sparse={part.sparse}, max_norm={part.max_norm}, but gradients here are dense and the "
                 "forward pass may not change weights. Build it with sparse=False and max_norm=None."
             )
+        for flag in _RECOMPUTING:
+            if getattr(part, flag, None) is True:
+                raise UnsupportedNetworkError(
+                    f"{name or 'it'!r} has {flag}=True, but layers would run again after the sampled weights are gone. Turn it "
+                    "off (`net.gradient_checkpointing_disable()` in transformers); to save memory, use smaller micro-batches."
+                )
     for name, tensor in chain(network.named_parameters(), network.named_buffers()):
         if isinstance(tensor, UninitializedParameter | UninitializedBuffer):
             raise UnsupportedNetworkError(f"{name!r} has no shape yet. Did you forget to run one batch through the network?")

@@ -23,9 +23,17 @@ def logits_of(output: Any, examples: int) -> Tensor:
     if logits.dim() != 2 or logits.shape[0] != examples or logits.shape[1] < 2:
         raise NetworkOutputError(
             f"Expected logits of shape [{examples}, K] with K ≥ 2 for {examples} examples, but the network returned "
-            f"{list(logits.shape)}. A binary classifier needs two outputs."
+            f"{list(logits.shape)}.{_hint(logits, examples)}"
         )
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def _hint(logits: Tensor, examples: int) -> str:
+    if logits.shape in ((examples,), (examples, 1)):
+        return " A binary classifier needs two outputs."
+    if logits.dim() > 2:
+        return " Networks that classify every token or pixel cannot be trained; the logits must be those of whole examples."
+    return ""
 
 
 def check_labels(targets: Tensor, classes: int) -> None:

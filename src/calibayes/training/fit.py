@@ -21,6 +21,7 @@ from calibayes.randomness import preserved_global_state
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
+from calibayes.training.precision import check_full_precision
 from calibayes.training.run import OnEpoch, Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping
@@ -123,6 +124,7 @@ def fit(
         raise InvalidArgumentError(f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}.")
     if early_stopping is not None and validation is None:
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
+    check_full_precision(posterior, "Convert them with `posterior.float()`; `precision='bfloat16'` runs the network in half.")
     check_apart(calibration_data, validation, "calibration_data", "validation")
     processes = Processes.of(group)
     posterior.to(chosen_device(device, processes))

@@ -11,7 +11,7 @@ from calibayes.errors import OptimizerError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.groups import GaussianGroup
 
-__all__ = ["OptimizerFactory", "check_optimizer", "made_optimizer"]
+__all__ = ["OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
 
 OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
 
@@ -31,12 +31,24 @@ def made_optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.opt
     return made
 
 
+def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float) -> None:
+    r"""Give the groups of an optimiser that hold $\rho$ a learning rate of their own."""
+    widths = _widths(posterior)
+    for group in made.param_groups:
+        if any(id(parameter) in widths for parameter in group["params"]):
+            group["lr"] = rate
+
+
+def _widths(posterior: Posterior) -> set[int]:
+    return {id(group.rho) for group in posterior.groups if isinstance(group, GaussianGroup)}
+
+
 def check_optimizer(made: torch.optim.Optimizer, posterior: Posterior) -> None:
     """Raise `OptimizerError` unless an optimiser trains all the posterior's parameters, and none with what harms it."""
     if isinstance(made, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")
     trained = {id(p): name for name, p in posterior.named_parameters()}
-    widths = {id(group.rho) for group in posterior.groups if isinstance(group, GaussianGroup)}
+    widths = _widths(posterior)
     for group in made.param_groups:
         for parameter in group["params"]:
             if id(parameter) not in trained:

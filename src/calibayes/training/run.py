@@ -14,6 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.sources import Batch, Source
 from calibayes.data.structure import moved
+from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu
 from calibayes.errors import CheckpointError, DriftError, InvalidArgumentError, NonFiniteLossError
@@ -239,8 +240,7 @@ class Run:
 
 
 def _moved(batch: Batch, device: torch.device) -> Batch:
-    single = torch.float32 if device.type == "mps" else None  # which has no float64
-    weights = None if batch.weights is None else batch.weights.to(device, single)
+    weights = None if batch.weights is None else batch.weights.to(device, widest(device))
     return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total, weights)
 
 

@@ -77,10 +77,11 @@ class Stepper:
         dataset_size: int,
         settings: StepSettings,
         processes: Processes = ALONE,
+        clipping: str = "`clip_norm`",
     ) -> None:
         self.posterior, self.objective, self.optimizer = posterior, objective, optimizer
         self.dataset_size, self.settings, self.processes = dataset_size, settings, processes
-        self.device = posterior.device
+        self.device, self._clipping = posterior.device, clipping
         half = settings.precision == torch.float16
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
         self._bayesian = posterior.num_bayesian > 0
@@ -180,7 +181,7 @@ class Stepper:
         numbers = torch.stack([value.to(cross[0].dtype) for value in (*cross, *calibration, *kl)]).tolist()  # one transfer
         bounds = (0, len(cross), len(cross) + len(calibration), len(numbers))
         values = [sum(numbers[a:b], 0.0) for a, b in pairwise(bounds)]
-        check_finite(dict(zip(("cross_entropy", "calibration", "kl"), values, strict=True)), place, "`clip_norm`")
+        check_finite(dict(zip(("cross_entropy", "calibration", "kl"), values, strict=True)), place, self._clipping)
         total = values[0] + weight * values[1] + kl_weight * values[2]
         return StepTerms(total, values[0], values[1], values[2], examples)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from calibayes import metrics
 
 __all__ = ["compute_metrics"]
@@ -22,10 +24,15 @@ def compute_metrics(prediction: Any) -> dict[str, float]:
         >>> {name: round(value, 4) for name, value in found.items()}
         {'accuracy': 0.5, 'nll': 0.5108, 'brier': 0.37, 'ece': 0.35}
     """
-    probs, targets = prediction.predictions, prediction.label_ids
+    probs, targets = (_joined(each) for each in (prediction.predictions, prediction.label_ids))
     return {
         "accuracy": metrics.accuracy(probs, targets),
         "nll": metrics.nll(probs, targets, check=False),
         "brier": metrics.brier(probs, targets, check=False),
         "ece": metrics.ece(probs, targets, check=False),
     }
+
+
+def _joined(found: Any) -> Any:
+    """One array; with ``eval_do_concat_batches=False`` there is a list of one for each batch."""
+    return np.concatenate(found) if isinstance(found, list) else found

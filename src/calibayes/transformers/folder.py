@@ -63,6 +63,7 @@ def restore(posterior: Posterior, folder: str | Path) -> None:
                 f"{folder} belongs to another posterior: {name!r} is {then[name]} there and {role} here. "
                 "Use another folder, or the same `posterior` and `where`."
             )
+    checkpoint.check_prior(checkpoint.prior_of(saved), posterior, str(folder))
     posterior.load_state_dict(saved.state_dict())
 
 
@@ -81,10 +82,23 @@ def _network(place: Path) -> nn.Module:
             f"{place} holds a {config.architectures[0]}, which transformers does not know. Pass the network as `model`."
         )
     network: nn.Module = kind(config).to(config.dtype)
-    if (place / _ADAPTER).is_file():
-        peft = package("peft", f"{place}, which holds adapters,", extra="transformers")
-        adapters = peft.PeftConfig.from_pretrained(place)
-        base, adapters.base_model_name_or_path = adapters.base_model_name_or_path, None  # peft warns of another name
-        network = peft.get_peft_model(network, adapters)
-        adapters.base_model_name_or_path = base
+    # An adapter that is not called "default" lies in a folder of its name; a folder with a posterior is a checkpoint.
+    found = {"default": place} if (place / _ADAPTER).is_file() else {}
+    inner = [path.parent for path in sorted(place.glob(f"*/{_ADAPTER}"))]
+    found |= {each.name: each for each in inner if not (each / _POSTERIOR).exists()}
+    if len(found) > 1:
+        raise ModelFileError(
+            f"{place} holds the adapters {list(found)}, but not which of them are active. Pass the network as `model`."
+        )
+    for name, where in found.items():
+        network = _adapted(network, name, where)
     return network
+
+
+def _adapted(network: nn.Module, name: str, place: Path) -> nn.Module:
+    peft = package("peft", f"{place}, which holds adapters,", extra="transformers")
+    adapters = peft.PeftConfig.from_pretrained(place)
+    base, adapters.base_model_name_or_path = adapters.base_model_name_or_path, None  # peft warns of another name
+    found: nn.Module = peft.get_peft_model(network, adapters, adapter_name=name)
+    adapters.base_model_name_or_path = base
+    return found

@@ -1,13 +1,15 @@
-"""Which posterior a `CalibayesTrainer` makes of a network."""
+"""Which posterior a `CalibayesTrainer` trains, and with which settings."""
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 from torch import nn
 
+from calibayes.checks import positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior import MeanField, Point
 from calibayes.posterior.base import Posterior
@@ -19,23 +21,39 @@ __all__ = ["Recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a posterior is made of a network; the settings are those of `MeanField`."""
+    """How a posterior is made of a network, or one that is there already; the settings are those of `MeanField`."""
 
-    kind: Literal["point", "mean-field"]
-    where: Where
-    prior_std: float | Mapping[str, float]
-    init_std: float | Mapping[str, float]
-    prior_mean: PriorMean
+    kind: Literal["point", "mean-field"] | Posterior
+    where: Where = None
+    prior_std: float | Mapping[str, float] | None = None
+    init_std: float | Mapping[str, float] | None = None
+    prior_mean: PriorMean = "initial"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("point", "mean-field"):
+        if not isinstance(self.kind, Posterior) and self.kind not in ("point", "mean-field"):
             raise InvalidArgumentError(
                 f"Expected `posterior` to be 'point', 'mean-field', a Point or a MeanField, but got {self.kind!r}."
             )
-        if self.kind == "point" and self.where is not None:
+        for name, value in self._given().items():
+            self._check_used(name, value)
+
+    @property
+    def ready(self) -> Posterior | None:
+        """The posterior that is there already."""
+        return self.kind if isinstance(self.kind, Posterior) else None
+
+    def rho_rate(self, rate: float | None, optimizer: Any) -> float | None:
+        r"""The learning rate of $\rho$, if one is given: refused where there is no $\rho$, and beside a ready optimiser."""
+        if rate is None:
+            return None
+        if self.ready is None or not self.ready.num_bayesian:
+            self._check_used("rho_learning_rate", rate)
+        if optimizer is not None:
             raise InvalidArgumentError(
-                f"No weight of a point is Bayesian, but `where` is {self.where!r}. Use posterior='mean-field'."
+                f"An optimiser that is given has its learning rates, but `rho_learning_rate` is {rate!r}. Leave it out, and "
+                "give the groups of `posterior.parameter_groups()` whose names end in '.rho' their own `lr`."
             )
+        return positive("rho_learning_rate", rate)
 
     def __call__(self, network: nn.Module) -> Posterior:
         """The posterior over this network's weights."""
@@ -45,4 +63,18 @@ class Recipe:
             )
         if self.kind == "point":
             return Point(network)
-        return MeanField(network, self.prior_std, self.init_std, self.where, self.prior_mean)
+        return MeanField(network, **{"prior_mean": "initial", **self._given()})
+
+    def _given(self) -> dict[str, Any]:
+        """The settings that are not left out."""
+        found = {each.name: (getattr(self, each.name), each.default) for each in fields(self) if each.name != "kind"}
+        return {name: value for name, (value, default) in found.items() if value != default}
+
+    def _check_used(self, name: str, value: Any) -> None:
+        shown = f"`{name}` is {reprlib.repr(value)}"
+        if self.kind == "point" or (self.ready is not None and not self.ready.num_bayesian):
+            raise InvalidArgumentError(
+                f"No weight of a point is Bayesian, but {shown}. Use posterior='mean-field', or leave it out."
+            )
+        if self.ready is not None:
+            raise InvalidArgumentError(f"A posterior that is given has its settings, but {shown}. Leave it out.")

@@ -9,31 +9,39 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
-from transformers import Trainer
 
 from calibayes import metrics
-from calibayes.checks import positive, positive_integer
+from calibayes.checks import number_of_samples, positive_integer
+from calibayes.data.sources import Batch, labelled
+from calibayes.devices import widest
 from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
-from calibayes.posterior.groups import GaussianGroup
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.selection import Where
 from calibayes.predictive import Predictive, Samples, predict
 from calibayes.randomness import preserved_global_state
 from calibayes.training.data_terms import Part, Place
-from calibayes.training.optimizers import check_optimizer
-from calibayes.training.step import Stepper, StepSettings, StepTerms
+from calibayes.training.optimizers import check_optimizer, set_rho_rate
+from calibayes.training.precision import check_full_precision
+from calibayes.training.step import Stepper, StepSettings
 from calibayes.transformers import folder
 from calibayes.transformers.arguments import check_arguments
 from calibayes.transformers.evaluation import compute_metrics as default_metrics
+from calibayes.transformers.logged import TermMeans
 from calibayes.transformers.posteriors import Recipe
+from calibayes.transformers.saving import PosteriorTrainer
 
 __all__ = ["CalibayesTrainer"]
 
+_ITS_LOSS = (
+    "The loss is that of `objective`: change its measure or its weights. For a loss of your own, add `objective.term(...)` to "
+    "it in a `transformers.Trainer`."
+)
 
-class CalibayesTrainer(Trainer):  # type: ignore[misc]
+
+class CalibayesTrainer(PosteriorTrainer):
     r"""Fine-tunes a classifier of Hugging Face with an `Objective` and a posterior; the rest is ``transformers.Trainer``.
 
     A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``
@@ -49,14 +57,14 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         posterior: ``"point"``, ``"mean-field"``, or a posterior that is there already, in the place of ``model``.
         where: which weights are Bayesian, as in `MeanField`: ``"classifier.*"`` for the head, ``"*lora_*"`` for adapters. The
             other trainable ones are trained as points; frozen ones stay as they are.
-        samples: $R$, samples of the weights a step.
-        prediction_samples: $S$, samples of evaluation and prediction.
-        prior_std: as in `MeanField`.
-        init_std: as in `MeanField`.
+        samples: $R$, samples of the weights a step; a point has one, whatever is asked for.
+        prediction_samples: $S$, samples of evaluation and prediction, or ``"mean"`` for the mean weights.
+        prior_std: as in `MeanField`, and by default what it is there.
+        init_std: likewise.
         prior_mean: as in `MeanField`, but by default the weights of ``model``, from which fine-tuning starts.
         rho_learning_rate: the learning rate of $\rho$, that of the others by default. Rates that suit weights hardly move
             $\rho$, a logarithm: 0.01 lets the standard deviations learn.
-        dataset_size: $|D|$ for training data without a length.
+        dataset_size: $|D|$, which the KL term is divided by; the length of the training data by default.
         model_init: makes the network anew for every training, in the place of ``model``.
         compute_metrics: of an ``EvalPrediction`` whose predictions are probabilities; by default
             `calibayes.transformers.compute_metrics`.
@@ -72,9 +80,9 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         posterior: Literal["point", "mean-field"] | Posterior = "point",
         where: Where = None,
         samples: int = 1,
-        prediction_samples: int = 20,
-        prior_std: float | Mapping[str, float] = 0.05,
-        init_std: float | Mapping[str, float] = 0.01,
+        prediction_samples: Samples = 20,
+        prior_std: float | Mapping[str, float] | None = None,
+        init_std: float | Mapping[str, float] | None = None,
         prior_mean: PriorMean = "initial",
         rho_learning_rate: float | None = None,
         dataset_size: int | None = None,
@@ -86,24 +94,24 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
             raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
         if others.get("compute_loss_func") is not None:
             raise InvalidArgumentError("CalibayesTrainer takes its loss from `objective`: leave `compute_loss_func` out.")
+        if type(self).compute_loss is not CalibayesTrainer.compute_loss:
+            raise InvalidArgumentError(f"{type(self).__name__} has a `compute_loss` that is never called. {_ITS_LOSS}")
         if args is not None:
             check_arguments(args)
         self.objective = objective
         self.samples = positive_integer("samples", samples)
-        self.prediction_samples = positive_integer("prediction_samples", prediction_samples)
-        self.rho_learning_rate = None if rho_learning_rate is None else positive("rho_learning_rate", rho_learning_rate)
+        self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
         self.dataset_size = None if dataset_size is None else positive_integer("dataset_size", dataset_size)
-        made: Posterior | None
-        if isinstance(posterior, Posterior):
-            if model is not None or model_init is not None or where is not None:
-                raise InvalidArgumentError("A posterior that is given has its network, and its `where`: leave them out.")
-            made = posterior
-        else:
-            self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean)
-            made = None if model is None else self._recipe(model)
+        self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean)
+        self.rho_learning_rate = self._recipe.rho_rate(rho_learning_rate, others.get("optimizers", (None,))[0])
+        made = self._recipe.ready
+        if made is not None and (model is not None or model_init is not None):
+            raise InvalidArgumentError("A posterior that is given has its network: leave `model` and `model_init` out.")
+        if model is not None:
+            made = self._recipe(model)
         self._stepper: Stepper | None = None
-        self._window: list[tuple[Any, Tensor]] = []
-        self._noted: list[StepTerms] = []
+        self._window: list[Batch] = []
+        self._means = TermMeans()
         super().__init__(model=made, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
         check_arguments(self.args)
         # What the Trainer finds out about a network, it would find out about the posterior that holds it.
@@ -111,12 +119,6 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         self.label_names = self.args.label_names or ["labels"]
         self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
         self.model_accepts_loss_kwargs = False
-
-    @property
-    def posterior(self) -> Posterior:
-        """What is trained; ``trainer.model`` is the same."""
-        found: Posterior = self.model
-        return found
 
     def predictive(self, dataset: Any, *, samples: Samples | None = None, keep_samples: bool = False) -> Predictive:
         """The ensemble's prediction with its uncertainties; several processes share the work, and each gets the whole.
@@ -127,8 +129,12 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
             keep_samples: also return every sample's probabilities.
         """
         prepared = self.get_test_dataloader(dataset)
-        loader = DataLoader(prepared.dataset, batch_size=self.args.eval_batch_size, collate_fn=prepared.collate_fn)
-        return self._predict(loader, samples or self.prediction_samples, keep_samples, shared=True)
+
+        def inputs(examples: list[Any]) -> dict[str, Any]:
+            return self._separated(prepared.collate_fn(examples))[0]
+
+        loader = DataLoader(prepared.dataset, batch_size=self.args.eval_batch_size, collate_fn=inputs)
+        return self._predict(loader, self.prediction_samples if samples is None else samples, keep_samples, shared=True)
 
     # --- what the Trainer asks for ---
 
@@ -138,7 +144,7 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """Train, as ``transformers.Trainer.train`` does."""
-        self._stepper, self._noted = None, []
+        self._stepper, self._means = None, TermMeans()
         return super().train(*args, **kwargs)
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
@@ -154,19 +160,23 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
         features, targets = self._separated(self._prepare_inputs(inputs))
         if targets is None:
             raise DataError(f"A training batch must have {self.label_names[0]!r}, but it has {sorted(inputs)}.")
-        self._window.append((features, targets))
+        self._window.append(labelled(features, targets, "train_dataset"))
         if not self.accelerator.sync_gradients:
             return torch.zeros((), device=self.args.device)
         window, self._window = self._window, []
         self._stepper = stepper = self._stepper or self._new_stepper()
-        total = self._total(sum(len(labels) for _, labels in window), stepper.processes)
-        parts = [Part(features, labels, len(labels), total) for features, labels in window]
+        total = self._total(sum(batch.total for batch in window), stepper.processes)
+        parts = [Part(batch.inputs, batch.targets, batch.total, total) for batch in window]
         place = Place(int(self.state.epoch or 0), self.state.global_step, self.state.global_step)
         with preserved_global_state(self.posterior.device):
             terms, statistics = stepper.gradients(parts, None, place)
         stepper.keep(statistics, total)
-        self._noted.append(terms)
+        self._means.add(terms)
         return torch.tensor(terms.total, device=self.args.device)
+
+    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
+        """Refused: a step takes the loss of the whole batch, which is not made of those of its micro-batches."""
+        raise InvalidArgumentError(f"CalibayesTrainer does not compute losses one by one. {_ITS_LOSS}")
 
     def prediction_step(
         self, model: nn.Module, inputs: dict[str, Any], prediction_loss_only: bool, ignore_keys: list[str] | None = None
@@ -179,10 +189,8 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """What is logged, with the terms of the loss since the last time."""
-        if "loss" in logs and self._noted:
-            for name in ("cross_entropy", "calibration", "kl"):
-                logs[name] = sum(getattr(terms, name) for terms in self._noted) / len(self._noted)
-            self._noted = []
+        if "loss" in logs:
+            logs.update(self._means.take())
         super().log(logs, start_time)
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
@@ -191,39 +199,30 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
 
     def create_optimizer(self, *args: Any) -> Any:
         """The optimiser of the posterior's parameters."""
+        check_full_precision(
+            self.posterior,
+            "Convert the network with `model.float()`, or load it with `dtype=torch.float32`; bf16=True runs it in half.",
+        )
         new = self.optimizer is None
         made = super().create_optimizer(*args)
         check_optimizer(made, self.posterior)
         if new and self.rho_learning_rate is not None:
-            widths = {id(group.rho) for group in self.posterior.groups if isinstance(group, GaussianGroup)}
-            for group in made.param_groups:
-                if any(id(parameter) in widths for parameter in group["params"]):
-                    group["lr"] = self.rho_learning_rate
+            set_rho_rate(made, self.posterior, self.rho_learning_rate)
         return made
-
-    def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        place = self.args.output_dir if output_dir is None else output_dir
-        folder.write(self.posterior, place)
-        if self.processing_class is not None:
-            self.processing_class.save_pretrained(place)
-
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        folder.restore(self.posterior, resume_from_checkpoint)
-
-    def _load_best_model(self) -> None:
-        folder.restore(self.posterior, self.state.best_model_checkpoint)
 
     # --- how it is done ---
 
     def _new_stepper(self) -> Stepper:
-        size = len(self.train_dataset) if isinstance(self.train_dataset, Sized) else self.dataset_size
+        size = self.dataset_size
+        if size is None and isinstance(self.train_dataset, Sized):
+            size = len(self.train_dataset)
         if size is None:
             if self.posterior.num_bayesian:
                 raise DataError("The training data has no length, but the KL is weighed by it. Pass `dataset_size`.")
             size = 1
         settings = StepSettings(samples=self.samples, precision=torch.bfloat16 if self.args.bf16 else None, seed=self.args.seed)
         processes = Processes.of("auto" if self.args.world_size > 1 else None)
-        return Stepper(self.posterior, self.objective, self.optimizer, size, settings, processes)
+        return Stepper(self.posterior, self.objective, self.optimizer, size, settings, processes, "a smaller `max_grad_norm`")
 
     def _total(self, own: int, processes: Processes) -> int:
         """How many examples the batch of all processes has."""
@@ -248,5 +247,6 @@ class CalibayesTrainer(Trainer):  # type: ignore[misc]
                 batch_size=self.args.eval_batch_size,
                 seed=self.args.seed,
                 keep_samples=keep_samples,
+                dtype=widest(self.posterior.device),
                 group="auto" if shared and self.args.world_size > 1 else None,
             )

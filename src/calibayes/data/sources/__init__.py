@@ -14,11 +14,13 @@ from calibayes.data.sources.base import HasSource as HasSource
 from calibayes.data.sources.base import Source as Source
 from calibayes.data.sources.checked import as_batch as as_batch
 from calibayes.data.sources.checked import described
+from calibayes.data.sources.checked import labelled as labelled
 from calibayes.data.sources.datasets import DatasetSource, LoaderSource
+from calibayes.data.sources.datasets import examples_of as examples_of
 from calibayes.data.sources.tensors import TensorSource as TensorSource
 from calibayes.errors import DataError
 
-__all__ = ["Batch", "HasSource", "Source", "TensorSource", "as_batch", "as_source"]
+__all__ = ["Batch", "HasSource", "Source", "TensorSource", "as_batch", "as_source", "examples_of", "labelled"]
 
 
 def as_source(data: Any, batch_size: int, name: str) -> Source:

@@ -14,17 +14,17 @@ from calibayes.data.sources.base import Batch
 from calibayes.data.structure import as_tensors
 from calibayes.errors import DataError
 
-__all__ = ["as_batch", "described", "labels", "weights"]
+__all__ = ["as_batch", "described", "labelled", "labels", "weights"]
 
 
 def as_batch(batch: Any, name: str) -> Batch:
     """(inputs, targets) of what a loader yields: the last of a sequence, or the ``labels`` of a dict, are the targets."""
     if isinstance(batch, Mapping) and "labels" in batch:
         inputs: Any = {key: as_tensors(value) for key, value in batch.items() if key != "labels"}
-        return _matched(inputs, labels(batch["labels"], name), name)
+        return labelled(inputs, batch["labels"], name)
     if isinstance(batch, Sequence) and len(batch) >= 2 and isinstance(batch[-1], Tensor | np.ndarray):
         inputs = as_tensors(batch[0]) if len(batch) == 2 else tuple(as_tensors(part) for part in batch[:-1])
-        return _matched(inputs, labels(batch[-1], name), name)
+        return labelled(inputs, batch[-1], name)
     raise DataError(
         f"Expected every batch of `{name}` to be (inputs, targets) or a dict with 'labels', but got {described(batch)}."
     )
@@ -63,7 +63,9 @@ def weights(weights: Any, size: int, name: str) -> Tensor:
     return found
 
 
-def _matched(inputs: Any, targets: Tensor, name: str) -> Batch:
+def labelled(inputs: Any, targets: Any, name: str) -> Batch:
+    """A batch of inputs with these labels, one class index for each example."""
+    targets = labels(targets, name)
     if targets.dim() != 1:
         raise DataError(
             f"Every batch of `{name}` must have one class index per example, shape [n], but its targets have shape "
@@ -76,4 +78,6 @@ def described(value: Any) -> str:
     """What something is, for an error message."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"a {type(value).__name__} of {[type(part).__name__ for part in value[:4]]}"
+    if isinstance(value, Mapping):
+        return f"a {type(value).__name__} with {list(value)[:8]}"
     return f"a {type(value).__name__}"

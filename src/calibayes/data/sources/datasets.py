@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, SubsetRandomSampler
 
 from calibayes.data.sources.base import Batch
 from calibayes.data.sources.checked import as_batch
@@ -18,7 +18,7 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
 
-__all__ = ["DatasetSource", "LoaderSource"]
+__all__ = ["DatasetSource", "LoaderSource", "examples_of"]
 
 
 class DatasetSource:
@@ -58,7 +58,8 @@ class LoaderSource:
 
     def __init__(self, loader: DataLoader[Any], name: str) -> None:
         self.loader, self.name = loader, name
-        self.size = _length(loader.dataset, name)
+        self.examples = examples_of(loader)
+        self.size = _length(self.examples, name)
         if len(loader) == 0:
             raise DataError(f"`{name}` has {self.size} examples but no batch: drop_last leaves none of {loader.batch_size}.")
         self.batch_size = loader.batch_size or 0
@@ -80,7 +81,7 @@ class LoaderSource:
         return self._shared((as_batch(batch, self.name) for batch in self.loader), processes)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
-        examples = DatasetSource(self.loader.dataset, count, self.loader.collate_fn, self.name)
+        examples = DatasetSource(self.examples, count, self.loader.collate_fn, self.name)
         return examples.draw(count, seed, *place, processes=processes)
 
     def _check_whole(self, processes: Processes) -> None:
@@ -118,6 +119,14 @@ class LoaderSource:
         for step in range(len(self.loader)):
             seed_globally(seed, "data", epoch, step, everything=True)
             yield as_batch(next(batches), self.name)
+
+
+def examples_of(loader: DataLoader[Any]) -> Dataset[Any]:
+    """The data set that a DataLoader goes through in an epoch: of a SubsetRandomSampler's the chosen examples alone."""
+    for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
+        if isinstance(sampler, SubsetRandomSampler):
+            return Subset(loader.dataset, [int(index) for index in sampler.indices])
+    return loader.dataset
 
 
 def _length(dataset: Any, name: str) -> int:
