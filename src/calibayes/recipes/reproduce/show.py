@@ -129,7 +129,8 @@ def table_text(experiment: Experiment, parts: list[FoundPart]) -> str:
     samples = samples_table(parts)
     missing = sum(part.missing for part in parts)
     shown = [scores_table(title, parts), *([] if samples is None else [samples])]
-    return as_text(Group(*shown, *([f"{missing} trainings are missing."] if missing else [])), _WIDTH)
+    note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
+    return as_text(Group(*shown, *([note] if missing else [])), _WIDTH)
 
 
 def _cost(settings: dict[str, Any]) -> float:
