@@ -13,7 +13,7 @@ from calibayes.cli import app
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(?:text|sh)\n(.*?)```", PAGE, flags=re.DOTALL)
-COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("calibayes ")]
+COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("calibayes sweep")]
 (PLAN,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
