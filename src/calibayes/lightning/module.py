@@ -159,7 +159,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         with torch.autocast(self.device.type, enabled=False):
             kl, group = self.posterior.kl(scales), self._processes().group
             terms = self.objective(logits, found.targets, kl, dataset_size=self._size, step=place.step, group=group)
-        # One transfer, in the widest type that is there: not every device has float64.
+        # One transfer, in the loss's own type: not every device has float64.
         total, *numbers = torch.stack([value.detach().to(terms.total.dtype) for value in terms]).tolist()
         values = dict(zip(terms._fields[1:], numbers, strict=True))
         check_finite(values, place, "`Trainer(gradient_clip_val=1.0)`")
