@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def moved(inputs: Any, device: torch.device) -> Any:
 
 def batch_length(inputs: Any, name: str) -> int:
     """How many examples inputs of any structure hold; they must agree."""
-    parts = list(tensors_in(inputs))
+    parts = tensors_in(inputs)
     lengths = {len(part) if part.dim() else 0 for part in parts}
     if len(lengths) != 1:
         shapes = ", ".join(str(list(part.shape)) for part in parts) or "none"
@@ -49,16 +49,18 @@ def batch_length(inputs: Any, name: str) -> int:
     return lengths.pop()
 
 
-def tensors_in(inputs: Any) -> Iterator[Tensor]:
+def tensors_in(inputs: Any) -> list[Tensor]:
     """All tensors in inputs of any structure."""
     if isinstance(inputs, Tensor):
-        yield inputs
+        return [inputs]
+    values: Iterable[Any] = ()
+    if isinstance(inputs, tuple | list):  # asked first: this runs at every call of a network, and abstract classes take long
+        values = inputs
     elif isinstance(inputs, Mapping):
-        for value in inputs.values():
-            yield from tensors_in(value)
+        values = inputs.values()
     elif isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        for value in inputs:
-            yield from tensors_in(value)
+        values = inputs
+    return [tensor for value in values for tensor in tensors_in(value)]
 
 
 def as_tensors(inputs: Any) -> Any:
