@@ -15,6 +15,7 @@ _SECTIONS = {
     "metrics": "benchmarks.metrics",
     "peers": "benchmarks.peers.section",
     "processes": "benchmarks.processes",
+    "growth": "benchmarks.growth",
     "sweeps": "benchmarks.sweeps",
     "fine_tuning": "benchmarks.fine_tuning",
     "tabular": "benchmarks.tabular",

@@ -13,7 +13,7 @@ _MLP = next(iter(training_step.NETWORKS))
 def section(report: Report) -> None:
     """Measure and tell."""
     tell, record = report.tell, report.record
-    tell("\n(a) training step, batch 128, Adam; ratio to the plain PyTorch step of the same network")
+    tell("\n(a) training step, batch 128, fused Adam; ratio to the plain PyTorch step of the same network")
     for name in training_step.NETWORKS:
         timings = training_step.measure(name)
         base = timings["plain PyTorch"]

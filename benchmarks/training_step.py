@@ -25,7 +25,7 @@ BATCH = 128
 
 
 def adam(parameters: Any) -> torch.optim.Optimizer:
-    return torch.optim.Adam(parameters, lr=1e-4)
+    return torch.optim.Adam(parameters, lr=1e-4, fused=True)
 
 
 def mlp() -> tuple[nn.Module, Tensor, int]:

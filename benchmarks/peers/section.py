@@ -73,7 +73,7 @@ def section(report: Report, *, quick: bool = False, peers: Sequence[Peer] = PEER
     tell_versions(report, peers)
     if quick:
         report.tell("--quick: tiny networks, so that these times say nothing")
-    report.tell(f"\n(1) training step, batch {sizes.batch}, Adam, one sample of the weights, each library's own KL")
+    report.tell(f"\n(1) training step, batch {sizes.batch}, fused Adam, one sample of the weights, each library's own KL")
     for name, case in sizes.cases.items():
         tell_rows(report, f"step: {name}", step_rows(case, peers))
     bounds = f"{BOUND / 1e9:.0f} GB and {SECONDS:.0f} s at most"

@@ -104,16 +104,21 @@ def reliability_bins(
 
 def binned(found: Predictions, bins: int) -> ReliabilityBins:
     """`reliability_bins` of predictions that are already checked."""
-    r, c, w = found.confidence, found.correct, found.mass
-    where = place(r, equal_width(bins), found.probs.dtype)
-    weight = torch.bincount(where, w, minlength=bins)
+    edges = equal_width(bins)
+    where = place(found.confidence, edges, found.probs.dtype)
+    right = found.decision == found.targets
+    split = torch.bincount(where + bins * right, minlength=2 * bins).view(2, bins)
+    count = split.sum(0)
+    if found.weights is None:
+        weight = effective = count.double()
+        sure, correct = torch.bincount(where, found.confidence, minlength=bins), split[1]
+    else:
+        w = found.weights
+        weight = torch.bincount(where, w, minlength=bins)
+        effective = weight.square() / torch.bincount(where, w.square(), minlength=bins)
+        sure, correct = (torch.bincount(where, w * each, minlength=bins) for each in (found.confidence, right))
     return ReliabilityBins(
-        edges=equal_width(bins),
-        count=torch.bincount(where, minlength=bins),
-        weight=weight,
-        effective=weight.square() / torch.bincount(where, w.square(), minlength=bins),
-        confidence=torch.bincount(where, w * r, minlength=bins) / weight,
-        accuracy=torch.bincount(where, w * c, minlength=bins) / weight,
+        edges=edges, count=count, weight=weight, effective=effective, confidence=sure / weight, accuracy=correct / weight
     )
 
 

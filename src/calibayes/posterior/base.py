@@ -14,7 +14,7 @@ from calibayes.errors import UnsupportedNetworkError
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.held import first_names, held_key, held_tensors, hold
-from calibayes.posterior.outputs import explained, input_versions
+from calibayes.posterior.outputs import counted_tensors, explained
 from calibayes.posterior.selection import Choice, audit_table
 
 __all__ = ["Posterior"]
@@ -251,9 +251,10 @@ class Posterior(nn.Module):
         def noted() -> Iterator[Call]:
             for each in calls:
                 last[:] = [each]
-                versions = input_versions(each)
+                given = counted_tensors(each)
+                versions = [tensor._version for tensor in given]
                 yield each
-                if input_versions(each) != versions:
+                if versions != [tensor._version for tensor in given]:
                     raise UnsupportedNetworkError(
                         "The network changes its input in place, so every further run on the same data would see something "
                         "else. Start it with an operation that makes a new tensor (inplace=False in its first layer)."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = ["Call", "Layout", "Skeleton", "split_inputs"]
 
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
+Place = tuple[str, dict[str, Any], str]  # a tensor's name in the network, the dict that holds it, and its key there
 # What transformers and timm call it when activations are computed again in the backward pass.
 _RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
@@ -34,7 +36,7 @@ class Layout:
     names: tuple[tuple[str, ...], ...]
     shapes: tuple[torch.Size, ...]
 
-    @property
+    @cached_property
     def sizes(self) -> list[int]:
         """How many elements each weight has."""
         return [shape.numel() for shape in self.shapes]
@@ -76,7 +78,6 @@ class Skeleton:
         self.buffers = {name: originals[id(b)] for name, b in self.module.named_buffers(remove_duplicate=False)}
         self.transient = _transient_buffers(self.module)
         self._places = _places(self.module)
-        self._repeated = _Repeated(self.module)
 
     def release(self) -> None:
         """Forget the original values; only the shape is needed from here on."""
@@ -85,11 +86,19 @@ class Skeleton:
     def calls(self, values: dict[str, Tensor], inputs: Iterable[Call]) -> list[Any]:
         """The network's output for each input, with ``values`` for every parameter and buffer; updated buffers go back there.
 
-        A module that has several names is given its values once: given twice, it would not get its placeholders back.
+        This is ``torch.func.functional_call`` with the places looked up once: on a small network that looking up takes as
+        long as a layer.
         """
-        given = {f"network.{name}": values[name] for name in self._places}
-        outputs: list[Any] = torch.func.functional_call(self._repeated, given, (inputs,), tie_weights=False)
-        values.update({name: given[f"network.{name}"] for name in self._places})
+        placeholders = [held[key] for _, held, key in self._places]
+        try:
+            for name, held, key in self._places:
+                held[key] = values[name]
+            outputs = [self.module(*args, **kwargs) for args, kwargs in inputs]
+            for name, held, key in self._places:
+                values[name] = held[key]
+        finally:
+            for (_, held, key), placeholder in zip(self._places, placeholders, strict=True):
+                held[key] = placeholder
         return outputs
 
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
@@ -101,17 +110,6 @@ class Skeleton:
         for name, buffer in self.module.named_buffers():
             memo[id(buffer)] = values[name].detach().clone()
         return _copied(self.module, memo)
-
-
-class _Repeated(nn.Module):
-    """A network that is run on one input after another."""
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, inputs: Iterable[Call]) -> list[Any]:
-        return [self.network(*args, **kwargs) for args, kwargs in inputs]
 
 
 def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -181,12 +179,13 @@ def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
     return copied
 
 
-def _places(module: nn.Module) -> tuple[str, ...]:
-    """One name for every place that holds a tensor: tied weights have several places, a module with two names only one."""
+def _places(module: nn.Module) -> tuple[Place, ...]:
+    """Every place that holds a tensor: tied weights have several, a module with two names is only one."""
     return tuple(
-        f"{prefix}.{name}" if prefix else name
+        (f"{prefix}.{key}" if prefix else key, held, key)
         for prefix, part in module.named_modules()
-        for name, tensor in chain(part._parameters.items(), part._buffers.items())
+        for held in (part._parameters, part._buffers)
+        for key, tensor in held.items()
         if tensor is not None
     )
 

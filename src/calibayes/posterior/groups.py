@@ -70,8 +70,10 @@ class GaussianGroup(nn.Module):
 
     def draw(self, generator: torch.Generator | None, scale: Tensor) -> Tensor:
         r"""One sample $\theta = \mu + \sigma \circ \epsilon$, differentiable in $\mu$ and $\rho$."""
-        noise = torch.randn(self.mu.shape, generator=generator, dtype=self.mu.dtype, device=self.mu.device)
-        theta: Tensor = _Reparameterised.apply(self.mu, self.rho, noise.mul_(scale))  # type: ignore[no-untyped-call]
+        shift = torch.randn(self.mu.shape, generator=generator, dtype=self.mu.dtype, device=self.mu.device).mul_(scale)
+        if not torch.is_grad_enabled():
+            return shift.add_(self.mu)
+        theta: Tensor = _Reparameterised.apply(self.mu, self.rho, shift)  # type: ignore[no-untyped-call]
         return theta
 
     def noise(self, generators: Sequence[torch.Generator]) -> Tensor:

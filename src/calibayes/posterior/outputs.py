@@ -10,7 +10,7 @@ from torch import Tensor
 from calibayes.data.structure import tensors_in
 from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
-__all__ = ["check_labels", "check_not_probabilities", "explained", "input_versions", "logits_of"]
+__all__ = ["check_labels", "check_not_probabilities", "counted_tensors", "explained", "logits_of"]
 
 
 def logits_of(output: Any, examples: int) -> Tensor:
@@ -56,9 +56,9 @@ def check_not_probabilities(logits: Tensor) -> None:
         )
 
 
-def input_versions(inputs: Any) -> list[int]:
-    """How often each input tensor was written to, as far as PyTorch counts it."""
-    return [tensor._version for tensor in tensors_in(inputs) if not tensor.is_inference()]
+def counted_tensors(inputs: Any) -> list[Tensor]:
+    """The input tensors for which PyTorch counts how often they were written to, as ``_version``."""
+    return [tensor for tensor in tensors_in(inputs) if not tensor.is_inference()]
 
 
 def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
