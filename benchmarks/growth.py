@@ -51,7 +51,7 @@ def _term(examples: int, classes: int) -> Callable[[], object]:
 
     def run() -> None:
         logits.grad = None
-        objective.term(logits, targets).backward()  # type: ignore[no-untyped-call]
+        objective.term(logits, targets).backward()
 
     return run
 

@@ -26,7 +26,15 @@ class Timing:
 
     def over(self, baseline: Timing) -> float:
         """The median ratio to a baseline, each repeat to that of the same turn."""
-        return statistics.median(own / base for own, base in zip(self.repeats, baseline.repeats, strict=True))
+        return statistics.median(self._ratios(baseline))
+
+    def quartiles(self, baseline: Timing) -> tuple[float, float]:
+        """Between which ratios to a baseline the middle half of the repeats lies."""
+        low, _, high = statistics.quantiles(self._ratios(baseline), n=4, method="inclusive")
+        return low, high
+
+    def _ratios(self, baseline: Timing) -> list[float]:
+        return [own / base for own, base in zip(self.repeats, baseline.repeats, strict=True)]
 
 
 def interleaved(runs: Mapping[str, Callable[[], object]], *, repeats: int, least: float = 0.05) -> dict[str, Timing]:

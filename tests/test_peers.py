@@ -19,7 +19,7 @@ from benchmarks.peers.section import PEERS, tell_versions
 from benchmarks.peers.step import prediction_rows, step_rows
 from benchmarks.peers.term import backward
 from benchmarks.report import Report
-from benchmarks.timing import ChildFailedError, peak_memory
+from benchmarks.timing import ChildFailedError, Timing, peak_memory
 from torch import Tensor, nn
 
 import calibayes as cb
@@ -43,7 +43,7 @@ def told(rows: list[Row], capsys: pytest.CaptureFixture[str]) -> Report:
 def test_an_absent_peer_is_shown_as_absent_beside_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     report = told(step_rows(QUICK[MLP_NAME], (ABSENT, *OURS)), capsys)
     header, limit, nobody, bnn, ca_bnn = report.lines[2:]
-    assert header.split()[-2:] == ["×", "limit"]
+    assert header.split()[-3:] == ["×", "limit", "quartiles"]
     assert "plain PyTorch (the limit)" in limit
     assert "1.00x" in limit
     assert nobody.split(maxsplit=1) == ["nobody", "absent: No module named 'no_such_library'"]
@@ -51,7 +51,7 @@ def test_an_absent_peer_is_shown_as_absent_beside_the_others(capsys: pytest.Capt
     recorded = report.record["title"]
     assert isinstance(recorded, dict)
     assert recorded["nobody"] == {"error": "absent: No module named 'no_such_library'"}
-    assert recorded["calibayes BNN"].keys() == {"seconds", "ratio", "bayesian"}
+    assert recorded["calibayes BNN"].keys() == {"seconds", "ratio", "quartiles", "bayesian"}
 
 
 def test_the_limit_of_a_prediction_is_as_many_forward_passes() -> None:
@@ -75,6 +75,27 @@ def test_who_fails_late_fails_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[1].error.startswith("ValueError: no more of this, long long")
     assert len(rows[1].error) <= 200
     assert all(len(line) < 140 for line in told(rows, capsys).lines)
+
+
+def row(label: str, seconds: list[float], bayesian: float = 1.0) -> Row:
+    return Row(label, Entry(list, "", {"bayesian": bayesian}), Timing(tuple(seconds)))
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (row("slow", [3, 3, 3, 3]), "no other library is ahead of calibayes"),
+        (row("fast", [1, 1, 1, 1]), "ahead of calibayes: fast (quartiles do not overlap)"),
+        (row("close", [1, 1, 3, 1.9]), "ahead of calibayes: close (quartiles overlap)"),
+        (row("half", [1, 1, 1, 1], 0.5), "ahead of calibayes: half (quartiles do not overlap, 50% of the weights Bayesian)"),
+        (row("calibayes CA", [1, 1, 1, 1]), "no other library is ahead of calibayes"),
+        (Row("broken", error="ValueError"), "no other library is ahead of calibayes"),
+    ],
+)
+def test_who_is_ahead_is_told_with_what_is_known_of_it(other: Row, told: str) -> None:
+    report = Report("peers")
+    tell_rows(report, "title", [row("limit", [1, 1, 1, 1]), row("calibayes", [2, 2, 2, 2]), other], "calibayes")
+    assert report.lines[-1] == f"    → {told}"
 
 
 def test_versions_say_who_is_absent() -> None:

@@ -6,12 +6,14 @@ import textwrap
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from benchmarks.report import Report
 from benchmarks.timing import Timing, calls_per_turn, turns
 
-__all__ = ["Entry", "Row", "contest", "tell_rows"]
+__all__ = ["MOST", "Entry", "Row", "contest", "tell_rows"]
 
+MOST = 0.95  # with a smaller share of its weights Bayesian it is another network, and the tables say so
 _LONGEST = 200  # characters of an error that are shown
 
 
@@ -82,19 +84,35 @@ def _short(error: Exception) -> str:
     return textwrap.shorten(told, _LONGEST, placeholder=" …")
 
 
-def tell_rows(report: Report, title: str, rows: list[Row]) -> None:
-    """Print rows, each with its distance to the limit, which is the first of them."""
+def tell_rows(report: Report, title: str, rows: list[Row], ours: str = "") -> None:
+    """Print rows, each with its distance to the limit, which is the first of them, and who is ahead of the row ``ours``."""
     limit = rows[0].timing
     if limit is None:
         raise RuntimeError(f"{rows[0].label}: {rows[0].error}")
-    report.tell(f"  {title:<64} {'time':>12}  {'× limit':>10}")
+    report.tell(f"  {title:<56} {'time':>16}  {'× limit':>10}  {'quartiles':>15}")
     recorded: dict[str, Mapping[str, object]] = {}
     for row in rows:
         if row.timing is None or row.entry is None:
             report.tell_wrapped(row.error, f"    {row.label:<38} ", " " * 43)
             recorded[row.label] = {"error": row.error}
             continue
-        seconds, ratio = row.timing.seconds, row.timing.over(limit)
-        report.tell(f"    {row.label:<62} {seconds * 1e3:9,.3f} ms  {ratio:9,.2f}x  {row.entry.remark}".rstrip())
-        recorded[row.label] = {"seconds": seconds, "ratio": ratio, **row.entry.facts}
+        seconds, ratio, quartiles = row.timing.seconds, row.timing.over(limit), row.timing.quartiles(limit)
+        spread = "" if row is rows[0] else "{:,.2f} to {:,.2f}".format(*quartiles)
+        report.tell(f"    {row.label:<54} {seconds * 1e3:13,.3f} ms  {ratio:9,.2f}x  {spread:>15}  {row.entry.remark}".rstrip())
+        recorded[row.label] = {"seconds": seconds, "ratio": ratio, "quartiles": quartiles, **row.entry.facts}
     report.record[title] = recorded
+    if ours in recorded and "error" not in recorded[ours]:
+        report.tell_wrapped(_standing(recorded, ours), "    → ", "      ")
+
+
+def _standing(rows: Mapping[str, Mapping[str, Any]], ours: str) -> str:
+    """Who of the others, which are all but the limit and calibayes itself, is ahead, and whether that can be told."""
+    own = rows[ours]
+    others = {label: row for label, row in list(rows.items())[1:] if "error" not in row and not label.startswith("calibayes")}
+    ahead = []
+    for label, row in others.items():
+        if row["ratio"] < own["ratio"]:
+            told = "quartiles overlap" if row["quartiles"][1] >= own["quartiles"][0] else "quartiles do not overlap"
+            few = f", {row['bayesian']:.0%} of the weights Bayesian" if row.get("bayesian", 1) < MOST else ""
+            ahead.append(f"{label} ({told}{few})")
+    return f"ahead of {ours}: {', '.join(ahead)}" if ahead else f"no other library is ahead of {ours}"

@@ -92,11 +92,11 @@ def _transformer() -> Made:
 
 
 FULL = {
-    MLP_NAME: Case(NETWORKS[MLP_NAME][0], 31),
-    _TEXT_NAME: Case(NETWORKS[_TEXT_NAME][0], 15),
-    "20 Newsgroups CNN of stock layers": Case(_stock_text_cnn, 11),
-    RESNET_NAME: Case(lambda: _stock_resnet(3, torch.randn(BATCH, 3, 32, 32)), 13),
-    "transformer encoder (2 layers, d = 128, 4 heads, 64 tokens)": Case(_transformer, 13),
+    MLP_NAME: Case(NETWORKS[MLP_NAME][0], 61),
+    _TEXT_NAME: Case(NETWORKS[_TEXT_NAME][0], 25),
+    "20 Newsgroups CNN of stock layers": Case(_stock_text_cnn, 25),
+    RESNET_NAME: Case(lambda: _stock_resnet(3, torch.randn(BATCH, 3, 32, 32)), 21),
+    "transformer encoder (2 layers, d = 128, 4 heads, 64 tokens)": Case(_transformer, 21),
 }
 
 QUICK = {

@@ -54,9 +54,9 @@ class Sizes:
 _FULL = Sizes(
     cases=FULL,
     batch=BATCH,
-    terms={128: 21, 1024: 21, 10_000: 3, 100_000: 5},
-    inputs={MLP_NAME: (2000, 11), RESNET_NAME: (250, 3)},
-    metrics=(1_000_000, 7),
+    terms={128: 61, 1024: 41, 10_000: 3, 100_000: 7},
+    inputs={MLP_NAME: (2000, 21), RESNET_NAME: (250, 5)},
+    metrics=(1_000_000, 21),
 )
 _QUICK = Sizes(
     cases=QUICK,
@@ -75,20 +75,20 @@ def section(report: Report, *, quick: bool = False, peers: Sequence[Peer] = PEER
         report.tell("--quick: tiny networks, so that these times say nothing")
     report.tell(f"\n(1) training step, batch {sizes.batch}, fused Adam, one sample of the weights, each library's own KL")
     for name, case in sizes.cases.items():
-        tell_rows(report, f"step: {name}", step_rows(case, peers))
+        tell_rows(report, f"step: {name}", step_rows(case, peers), "calibayes BNN")
     bounds = f"{BOUND / 1e9:.0f} GB and {SECONDS:.0f} s at most"
     report.tell(f"\n(2) calibration term of logits of ten classes, forward and backward, with its peak memory; {bounds}")
     report.tell("    (netcal's MMCEPenalty is the WMMCE of hard scores)")
     for n, repeats in sizes.terms.items():
-        tell_rows(report, f"term: n = {n:,}", term_rows(n, repeats=repeats))
+        tell_rows(report, f"term: n = {n:,}", term_rows(n, repeats=repeats), "calibayes WMMCE, hard scores")
     report.tell(f"\n(3) prediction by {SAMPLES} samples of the weights")
     for name, (inputs, repeats) in sizes.inputs.items():
         rows = prediction_rows(sizes.cases[name], peers, inputs=inputs, samples=SAMPLES, repeats=repeats)
-        tell_rows(report, f"predict: {name}, {inputs:,} inputs", rows)
+        tell_rows(report, f"predict: {name}, {inputs:,} inputs", rows, "calibayes BNN")
     predictions, repeats = sizes.metrics
     report.tell(f"\n(4) metrics of {predictions:,} predictions of ten classes")
     for name in METRICS:
-        tell_rows(report, f"metric: {name}", metric_rows(name, predictions, repeats=repeats))
+        tell_rows(report, f"metric: {name}", metric_rows(name, predictions, repeats=repeats), "calibayes")
     report.tell("\nNotes")
     report.tell("  layers put in: for those of exactly PyTorch's classes; attention and layers of one's own stay as they are")
     for peer in peers:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchmarks.peers.contest import MOST
 from benchmarks.report import RESULTS
 
 __all__ = ["tables"]
@@ -18,7 +19,6 @@ _STEPS = {
     "predict, MLP": "predict: MLP 64-256-256-10, 2,000 inputs",
     "predict, ResNet-20": "predict: ResNet-20 (32×32) of stock layers, 250 inputs",
 }
-_FEW = 0.95  # with fewer Bayesian weights than that it is another network, and a cell says so
 
 
 def tables(record: Mapping[str, Any]) -> Iterator[str]:
@@ -53,13 +53,13 @@ def _ratio(row: Mapping[str, Any] | None) -> str:
         return "–"
     if "error" in row:
         return "error"
-    few = f" ({row['bayesian']:.0%} Bayesian)" if row["bayesian"] < _FEW else ""
+    few = f" ({row['bayesian']:.0%} Bayesian)" if row["bayesian"] < MOST else ""
     return f"{row['ratio']:.2f}×{few}"
 
 
 def _cost(row: Mapping[str, Any]) -> str:
     if "error" in row:
-        return row["error"].split(": ")[-1]
+        return str(row["error"]).split(": ")[-1]
     return f"{row['seconds'] * 1e3:,.1f} ms, {row['bytes'] / 1e6:,.0f} MB"
 
 
