@@ -43,7 +43,7 @@ def main() -> None:
     torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
         module = import_module(_SECTIONS[name])
-        section, report = module.section, Report(name, getattr(module, "WHAT", RATIOS))
+        section, report = module.section, Report(name, getattr(module, "WHAT", RATIOS), getattr(module, "COMMAND", ""))
         if arguments.quick:
             section(report, quick=True)
         else:

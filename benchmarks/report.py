@@ -24,16 +24,17 @@ class Report:
     Args:
         name: of the section.
         what: what its numbers are.
+        command: what measures them, if it is not ``python -m benchmarks`` with the name.
 
     Attributes:
         lines: what has been printed.
         record: what goes into the JSON file beside it.
     """
 
-    def __init__(self, name: str, what: str = RATIOS) -> None:
+    def __init__(self, name: str, what: str = RATIOS, command: str = "") -> None:
         self.name = name
         self.lines: list[str] = []
-        self.record: dict[str, object] = {"command": f"python -m benchmarks {name}", "machine": machine()}
+        self.record: dict[str, object] = {"command": command or f"python -m benchmarks {name}", "machine": machine()}
         self.tell(f"calibayes benchmark: {what}")
         self.tell(", ".join(f"{key} {value}" for key, value in machine().items()))
 

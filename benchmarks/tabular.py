@@ -28,9 +28,10 @@ from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.recipes.compare.uncertainty import mean_difference
 from calibayes.sweeps import Sweep
 
-__all__ = ["METHODS", "METRICS", "WHAT", "Sizes", "run", "section", "tell", "trial"]
+__all__ = ["COMMAND", "METHODS", "METRICS", "WHAT", "Sizes", "run", "section", "tell", "trial"]
 
 WHAT = "means over splits of real tables, and differences with 95 % intervals over tables"
+COMMAND = "make bench-tabular"  # in an environment of its own
 METRICS = {"accuracy": accuracy, "nll": nll, "brier": brier, "ece": ece}
 _BASE = "MLPClassifier"
 _SMALLEST = 1e-15  # a probability of zero where the truth is would make a whole column infinite
@@ -51,7 +52,7 @@ class Sizes:
     epochs: int | None = None
 
 
-_FULL = Sizes((*OWN, *KEEL), repeats=20)
+_FULL = Sizes((*OWN, *KEEL), repeats=5)
 _QUICK = Sizes(("iris", "wine"), repeats=2, epochs=5)
 
 

@@ -17,7 +17,9 @@ from benchmarks.prediction import SAMPLES
 from benchmarks.report import Report
 from benchmarks.training_step import BATCH
 
-__all__ = ["PEERS", "section", "tell_versions"]
+__all__ = ["COMMAND", "PEERS", "section", "tell_versions"]
+
+COMMAND = "make bench-peers"  # in an environment of its own
 
 PEERS: tuple[Peer, ...] = (
     *calibayes.PEERS,
@@ -73,7 +75,8 @@ def section(report: Report, *, quick: bool = False, peers: Sequence[Peer] = PEER
     tell_versions(report, peers)
     if quick:
         report.tell("--quick: tiny networks, so that these times say nothing")
-    report.tell(f"\n(1) training step, batch {sizes.batch}, fused Adam, one sample of the weights, each library's own KL")
+    report.tell(f"\n(1) training step, batch {sizes.batch}, one sample of the weights, each library's own KL")
+    report.tell("    (PyTorch's fused Adam, but for posteriors and ivon: see the notes)")
     for name, case in sizes.cases.items():
         tell_rows(report, f"step: {name}", step_rows(case, peers), "calibayes BNN")
     bounds = f"{BOUND / 1e9:.0f} GB and {SECONDS:.0f} s at most"

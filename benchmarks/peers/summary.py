@@ -41,7 +41,8 @@ def tables(record: Mapping[str, Any]) -> Iterator[str]:
     for title, rows in record.items():
         if title.startswith("metric: "):
             for name, row in list(rows.items())[1:]:
-                yield _line(title.removeprefix("metric: "), name, f"{row['seconds'] * 1e3:.0f} ms", f"{row['ratio']:.1f}×")
+                told = (_reason(row),) * 2 if "error" in row else (f"{row['seconds'] * 1e3:.0f} ms", f"{row['ratio']:.1f}×")
+                yield _line(title.removeprefix("metric: "), name, *told)
 
 
 def _line(*cells: str) -> str:
@@ -59,8 +60,12 @@ def _ratio(row: Mapping[str, Any] | None) -> str:
 
 def _cost(row: Mapping[str, Any]) -> str:
     if "error" in row:
-        return str(row["error"]).split(": ")[-1]
+        return _reason(row)
     return f"{row['seconds'] * 1e3:,.1f} ms, {row['bytes'] / 1e6:,.0f} MB"
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    return str(row["error"]).split(": ")[-1]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +116,29 @@ def test_trained_network_predicts_as_the_posterior(kind: str, case: Case) -> Non
         logits = run(posterior.network(), inputs)
     # Up to a last digit: weights that lie elsewhere in memory may be multiplied in another order.
     torch.testing.assert_close(logits.softmax(-1), cb.predict(posterior, inputs, samples="mean").probs, rtol=1e-6, atol=1e-7)
+
+
+class CopiesItself(nn.Module):
+    """As some do that hold what cannot be copied: its copy has dicts of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(4, 3))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CopiesItself:
+        made = CopiesItself()
+        made.w = copy.deepcopy(self.w, memo)
+        return made
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x @ self.w
+
+
+def test_a_network_that_copies_itself_runs_in_copies_of_its_posterior() -> None:
+    posterior = cb.Point(CopiesItself())
+    x = torch.randn(2, 4)
+    for copied in (copy.deepcopy(posterior), pickle.loads(pickle.dumps(posterior))):
+        assert torch.equal(copied(x), posterior(x))
 
 
 @kinds

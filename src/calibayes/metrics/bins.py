@@ -110,7 +110,8 @@ def binned(found: Predictions, bins: int) -> ReliabilityBins:
     split = torch.bincount(where + bins * right, minlength=2 * bins).view(2, bins)
     count = split.sum(0)
     if found.weights is None:
-        weight = effective = count.double()
+        weight = count.double()
+        effective = torch.where(count > 0, weight, torch.nan)
         sure, correct = torch.bincount(where, found.confidence, minlength=bins), split[1]
     else:
         w = found.weights

@@ -79,6 +79,13 @@ class Skeleton:
         self.transient = _transient_buffers(self.module)
         self._places = _places(self.module)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_places"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._places = _places(self.module)  # a module may copy itself in its own way, into dicts of its own
+
     def release(self) -> None:
         """Forget the original values; only the shape is needed from here on."""
         self.parameters, self.buffers = {}, {}
