@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from benchmarks.peers.summary import tables
 
 from calibayes.metrics import METRICS
 
@@ -45,6 +46,12 @@ def test_the_readmes_speed_of_the_metrics_is_the_one_that_was_measured() -> None
     assert f"from 1,000 resamplings {found['ECE, 1,000 replicates']['ratio']:.1f} times" in words
 
 
+def test_the_readmes_tables_of_other_libraries_are_those_that_were_measured() -> None:
+    peers = json.loads((ROOT / "results" / "benchmarks" / "peers.json").read_text())
+    shown = README.split("## Beside other libraries")[1].split("\n## ")[0].splitlines()
+    assert [line for line in shown if line.startswith("|")] == [line for line in tables(peers) if line]
+
+
 def shown_blocks() -> list[tuple[str, str, str]]:
     """Text that pages say comes from a file: the page, the file, and the text."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -71,6 +78,8 @@ def test_pages_show_what_they_should() -> None:
         ("README.md", "results/evaluate/table.txt"),
         ("evaluating.md", "results/evaluate/table.txt"),
         ("comparing.md", "results/compare/table.txt"),
+        ("scaling.md", "results/benchmarks/processes.txt"),
+        ("scaling.md", "results/benchmarks/growth.txt"),
     }
 
 
