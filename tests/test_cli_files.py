@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
-from tests.files.made import HEADER, rows, table_model, write_csv
+from tests.files.made import HEADER, records, rows, table_model, write_csv, write_records
 from tests.test_cli import run
 from typer.testing import CliRunner, Result
 
@@ -137,3 +139,32 @@ def test_a_kept_column_and_decisions_stand_side_by_side(place: Path) -> None:
     out = pd.read_csv(place / "out.csv")
     assert list(out) == ["label", "id", "decision", "p_large", "p_small", "confidence", "epistemic", "aleatoric"]
     assert out["id"].tolist() == [f"n{i}" for i in range(9)]
+
+
+def way(folder: Path, ending: str) -> dict[str, Any]:
+    """From a file of one format to what evaluate says; predictions are in `out.csv`."""
+    old, new = write_records(folder / f"old{ending}", records(90)), write_records(folder / f"new{ending}", records(40, seed=1))
+    model, out = folder / "model", folder / "out.csv"
+    for words in (
+        ("train", old, "--target", "kind", "--scheme", "bnn", "--epochs", 3, "-o", model),
+        ("predict", model, new, "-o", out),
+        ("evaluate", out, "--replicates", 100, "--json"),
+    ):
+        done = call(*words)
+        assert done.exit_code == 0, done.output
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert told["data"].pop("files") == [str(out)]
+    return told
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+def test_other_formats_go_the_same_way_as_csv_to_the_last_digit(tmp_path: Path, ending: str) -> None:
+    plain, other = tmp_path / "plain", tmp_path / "other"
+    plain.mkdir()
+    other.mkdir()
+    expected, found = way(plain, ".csv"), way(other, ending)
+    assert (other / "out.csv").read_text() == (plain / "out.csv").read_text()
+    assert pd.read_csv(other / "out.csv")["label"].tolist() == [record["kind"] for record in records(40, seed=1)]
+    assert found == expected
+    assert call("predict", plain / "model", other / f"new{ending}", "-o", plain / "across.csv").exit_code == 0
+    assert (plain / "across.csv").read_text() == (plain / "out.csv").read_text()

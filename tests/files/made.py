@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import json
+from datetime import date
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
+from pyarrow import parquet
 
 from calibayes.files import Model, train
 
-__all__ = ["HEADER", "rows", "small_model", "table_model", "write_csv"]
+__all__ = ["HEADER", "records", "rows", "small_model", "table_model", "write_csv", "write_records"]
 
 HEADER = ("size", "colour", "seen", "kind")
 QUICK: dict[str, Any] = {"scheme": "bnn", "epochs": 4, "predictive_samples": 3, "hidden": [8]}
@@ -38,6 +42,32 @@ def rows(n: int, seed: int = 0) -> list[list[str]]:
 def write_csv(path: Path, body: list[list[str]], header: tuple[str, ...] = HEADER, delimiter: str = ",") -> Path:
     with path.open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream, delimiter=delimiter).writerows([list(header), *body])
+    return path
+
+
+def records(n: int, seed: int = 0) -> list[dict[str, Any]]:
+    """The same rows as values that are no texts, with whole numbers and truth values besides."""
+    return [
+        {
+            "size": float(size) if size else None,
+            "colour": colour or None,
+            "seen": date.fromisoformat(seen) if seen else None,
+            "legs": place % 3 or None,
+            "wild": place % 2 == 0,
+            "kind": kind,
+        }
+        for place, (size, colour, seen, kind) in enumerate(rows(n, seed))
+    ]
+
+
+def write_records(path: Path, body: list[dict[str, Any]]) -> Path:
+    """As Parquet, JSON lines or CSV, by the name of the file, each with values as it has them."""
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.Table.from_pylist(body), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(record, default=str) + "\n" for record in body))
+    else:
+        write_csv(path, [["" if value is None else str(value) for value in record.values()] for record in body], tuple(body[0]))
     return path
 
 
