@@ -52,7 +52,7 @@ class Sizes:
     epochs: int | None = None
 
 
-_FULL = Sizes((*OWN, *KEEL), repeats=3)
+_FULL = Sizes((*OWN, *KEEL), repeats=2)
 _QUICK = Sizes(("iris", "wine"), repeats=2, epochs=5)
 
 

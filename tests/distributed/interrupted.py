@@ -41,9 +41,10 @@ def main() -> None:
     folder = Path(sys.argv[1])
     torch.manual_seed(0)
     posterior = cb.MeanField(perceptron().double())
+    train = Deadly(folder, int(sys.argv[2]))
     history = cb.fit(
         posterior,
-        Deadly(folder, int(sys.argv[2])),
+        train,
         cb.Objective(lam=10.0),
         batch_size=20,
         epochs=4,
@@ -52,7 +53,8 @@ def main() -> None:
         checkpoint_seconds=0.0,
     )
     rank = os.environ["RANK"]
-    torch.save({"weights": posterior.state_dict(), "steps": len(history.steps)}, folder / f"rank{rank}.pt")
+    found = {"weights": posterior.state_dict(), "steps": len(history.steps), "asked": train.asked}
+    torch.save(found, folder / f"rank{rank}.pt")
     (folder / f"attempts{rank}").write_text(os.environ["TORCHELASTIC_RESTART_COUNT"])
 
 

@@ -22,7 +22,10 @@ def test_a_killed_process_leaves_no_trace_in_the_result(tmp_path: Path) -> None:
         assert (folder / "attempts0").read_text() == str(int(deadly > 0))
         found.append([torch.load(folder / f"rank{rank}.pt") for rank in range(2)])
     (whole, _), killed = found
+    assert whole["asked"] == 400
     for each in killed:
+        # What was left after two epochs and a half, and a few batches more, but not all of it from the start.
+        assert 150 <= each["asked"] <= 200
         assert each["steps"] == whole["steps"] == 40
         for name, value in whole["weights"].items():
             assert torch.equal(each["weights"][name], value), name

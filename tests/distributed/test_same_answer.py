@@ -47,3 +47,13 @@ def test_the_trainings_differ(results: Results) -> None:
     """So that the comparison above cannot be one of like with like by mistake."""
     first = {name: found["epochs"][-1]["total"] for name, found in results[1][0].items() if "samples" not in name}
     assert len(set(first.values())) == len(first)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+@pytest.mark.parametrize("name", trainings.cases())
+def test_prediction_runs_its_own_share_of_the_examples_in_each_process(name: str, processes: int, results: Results) -> None:
+    samples = 4 if "bnn" in trainings.cases()[name]["scheme"] else 1
+    shares = {1: [10], 2: [5, 5], 3: [3, 3, 4]}[processes]
+    for rank, share in enumerate(shares):
+        rows = results[processes][rank][name]["rows"]
+        assert rows == {"shared": [share] * samples, "alone": [10] * samples}

@@ -142,14 +142,24 @@ def trained(
         },
     )
     x, _ = data(4, 10)
+    seen: list[int] = []  # examples of each call of the network
+    hook = posterior.structure().register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
     shared = cb.predict(posterior, x, samples=4, keep_samples=True, group="auto")
+    rows = {"shared": list(seen)}
+    seen.clear()
     alone = cb.predict(posterior, x, samples=4, keep_samples=True)
+    rows["alone"] = list(seen)
+    hook.remove()
     assert torch.allclose(shared.probs, alone.probs, atol=1e-14)
     assert shared.samples is not None
     assert alone.samples is not None
     assert torch.allclose(shared.samples, alone.samples, atol=1e-14)
-    rows = [{name: value for name, value in row.items() if name != "seconds"} for row in history.epochs]
-    return {"weights": {k: v.clone() for k, v in posterior.state_dict().items()}, "epochs": rows, "steps": len(history.steps)}
+    return {
+        "weights": {k: v.clone() for k, v in posterior.state_dict().items()},
+        "epochs": [{name: value for name, value in row.items() if name != "seconds"} for row in history.epochs],
+        "steps": len(history.steps),
+        "rows": rows,
+    }
 
 
 if __name__ == "__main__":

@@ -142,6 +142,9 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
             self._size = self.dataset_size
         elif self.posterior.num_bayesian:
             self._size = number_of_examples(self.trainer.train_dataloader)
+        # After its sanity check Lightning sets attributes of modules that it knows, and those of the network are not among
+        # them: in evaluation mode its batch norms would pass for frozen ones, which processes need not share.
+        self.posterior.train()
         self._network = SampledNetwork(self.posterior, self.samples, self.seed, self._processes())
 
     def on_train_epoch_start(self) -> None:

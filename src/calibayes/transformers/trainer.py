@@ -46,8 +46,8 @@ class CalibayesTrainer(PosteriorTrainer):
 
     A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``
     together, the calibration term too. Evaluation and ``predict`` give the ensemble's probabilities in the place of logits,
-    and ``eval_loss`` is their NLL. Checkpoints resume to the same bits. Weight decay reaches $\mu$ and all point weights,
-    never $\rho$.
+    and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same bits. Weight decay reaches $\mu$ and
+    all point weights, never $\rho$.
 
     Args:
         model: a network that returns logits, or an object with ``logits``; it is copied.
