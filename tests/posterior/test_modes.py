@@ -30,6 +30,36 @@ def test_parts_keep_the_modes_they_were_given_in(kind: Any) -> None:
     assert modes(posterior.train().network()) == modes(net)
 
 
+class Wrapped(nn.Module):
+    """A network that was loaded in evaluation mode, and a new head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5)).eval()
+        self.quiet = nn.Dropout(0.5).eval()
+        self.head = nn.Linear(6, 3)
+
+
+@kinds
+def test_a_loaded_network_with_a_new_head_is_trained_with_its_dropout(kind: Any) -> None:
+    network = kind(Wrapped()).train().network()
+    norm = network.loaded[1]
+    assert [part for part in network.modules() if not part.training] == [norm, network.quiet]
+
+
+@kinds
+@pytest.mark.parametrize("trained", [False, True])
+def test_adapters_put_into_a_frozen_network_bring_its_dropout_with_them(kind: Any, trained: bool) -> None:
+    """As in peft: the innermost parts are new and trained, what is around them is as it was loaded."""
+    net = Wrapped()
+    net.loaded.requires_grad_(False)
+    if trained:
+        net.loaded[0].add_module("adapter", nn.Linear(2, 2))
+    network = kind(net).train().network()
+    loaded = [part for part in network.loaded.modules() if not part.training]
+    assert loaded == ([network.loaded[1]] if trained else list(network.loaded.modules()))
+
+
 @kinds
 def test_modes_come_back_after_an_error(kind: Any) -> None:
     posterior = kind(normalised()).train()

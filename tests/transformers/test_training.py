@@ -101,6 +101,15 @@ def test_dropout_is_on_and_leaves_the_callers_generator_alone(tmp_path: Path) ->
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_adapters_in_a_network_that_was_loaded_are_trained_with_its_dropout(tmp_path: Path) -> None:
+    """`from_pretrained` leaves it in evaluation mode, and the Trainer of transformers puts all of it into training mode."""
+    peft = pytest.importorskip("peft")
+    config = peft.LoraConfig(task_type="SEQ_CLS", r=2, target_modules=["query", "value"])
+    found = trainer(tmp_path, peft.get_peft_model(bert(dropout=0.4).eval(), config), where="*lora_*")
+    found.train()
+    assert all(part.training for part in found.posterior.train().structure().modules())
+
+
 def test_the_head_alone_is_bayesian_and_what_is_frozen_stays(tmp_path: Path) -> None:
     net = bert()
     net.bert.embeddings.requires_grad_(False)

@@ -14,6 +14,7 @@ from calibayes.errors import UnsupportedNetworkError
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.groups import GaussianGroup, PointGroup
 from calibayes.posterior.held import first_names, held_key, held_tensors, hold
+from calibayes.posterior.modes import resting_parts
 from calibayes.posterior.outputs import counted_tensors, explained
 from calibayes.posterior.selection import Choice, audit_table
 
@@ -49,8 +50,7 @@ class Posterior(nn.Module):
         skeleton.release()
         self._skeleton = skeleton
         super().train(skeleton.module.training)
-        # A part in evaluation mode within a network in training mode was put there on purpose.
-        self._resting = [part for part in skeleton.module.modules() if skeleton.module.training and not part.training]
+        self._resting = resting_parts(skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names])
 
     # --- what is known about the weights ---
 
@@ -220,7 +220,7 @@ class Posterior(nn.Module):
         return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
 
     def train(self, mode: bool = True) -> Posterior:
-        """Set training or evaluation mode, for the network too; parts that were given in evaluation mode stay in it."""
+        """Set training or evaluation mode, for the network too; parts that were put into evaluation mode on purpose stay in it."""
         super().train(mode)
         self._skeleton.module.train(mode)
         for part in self._resting:

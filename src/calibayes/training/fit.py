@@ -61,9 +61,9 @@ def fit(
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
 
-    The posterior is changed in place and left in evaluation mode. Parts of a network in training mode that were given in
-    evaluation mode (a frozen batch norm, say) stay in it. Ctrl-C ends training after the step under way and keeps
-    what was learned.
+    The posterior is changed in place and left in evaluation mode. Where a network in training mode was given, its batch norms
+    in evaluation mode and its parts in evaluation mode without a trained weight (a frozen backbone, say) stay in it. Ctrl-C
+    ends training after the step under way and keeps what was learned.
 
     Args:
         posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN).
