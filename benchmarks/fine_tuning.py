@@ -19,10 +19,11 @@ from benchmarks.timing import interleaved, peak_memory
 from calibayes.recipes.compare.differences import LEVEL, differences
 from calibayes.recipes.compare.uncertainty import Estimate, mean_difference
 
-__all__ = ["FULL", "QUICK", "Sizes", "section", "tell_scores"]
+__all__ = ["FULL", "QUICK", "Sizes", "section", "tell_rates", "tell_scores"]
 
 _FOLDER = Path(__file__).parents[1] / "results" / "benchmarks" / "fine_tuning"
 _SCORES = ("accuracy", "ece", "nll")
+_CHOOSING = ("plain", "LoRA")  # the ways that learning rates are chosen for: all weights, and adapters
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Sizes:
         tokens: of an article, from its beginning.
         epochs: passes over the training articles.
         samples: S of the ensembles.
+        rates: learning rates to choose from, for all weights and for adapters.
         repeats: of the timing of a step.
     """
 
@@ -47,36 +49,79 @@ class Sizes:
     tokens: int = 64
     epochs: int = 2
     samples: int = 5
+    rates: tuple[tuple[float, ...], tuple[float, ...]] = ((2e-4, 5e-4, 1e-3), (2e-3, 5e-3, 1e-2))
     repeats: int = 5
 
-    def settings(self) -> list[dict[str, Any]]:
-        """Those of every training."""
-        shared = {name: value for name, value in asdict(self).items() if name not in ("ways", "seeds", "repeats")}
-        return [{"way": way, "seed": seed, **shared} for seed in range(self.seeds) for way in self.ways]
+    def trials(self) -> list[dict[str, Any]]:
+        """Settings of the trainings that learning rates are chosen by: plain ones, asked about held-out training articles."""
+        return [
+            {"way": way, "seed": 0, "rate": rate, "held_out": True, **self._shared()}
+            for way, rates in zip(_CHOOSING, self.rates, strict=True)
+            for rate in rates
+        ]
+
+    def settings(self, rates: Mapping[str, float]) -> list[dict[str, Any]]:
+        """Those of every training, with the rates of `_CHOOSING`."""
+        return [
+            {"way": way, "seed": seed, "rate": rates[_CHOOSING[WAYS[way].adapters]], "held_out": False, **self._shared()}
+            for seed in range(self.seeds)
+            for way in self.ways
+        ]
+
+    def _shared(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("articles", "test", "tokens", "epochs", "samples")}
 
 
 FULL = Sizes()
-QUICK = Sizes(ways=("plain", "CA Bayesian LoRA"), seeds=2, articles=32, test=24, tokens=8, epochs=1, samples=2, repeats=1)
+QUICK = Sizes(
+    ways=("plain", "CA Bayesian LoRA"),
+    seeds=2,
+    articles=32,
+    test=24,
+    tokens=8,
+    epochs=1,
+    samples=2,
+    rates=((2e-4,), (2e-3,)),
+    repeats=1,
+)
 
 
 def section(report: Report, quick: bool = False) -> None:
     """Train what is not trained yet, measure, and tell."""
     sizes = QUICK if quick else FULL
     with tempfile.TemporaryDirectory() as temporary:
-        results = _trained(sizes, Path(temporary) if quick else _FOLDER)
+        folder = Path(temporary) if quick else _FOLDER
+        rates = tell_rates(report, sizes, _trained(sizes.trials(), folder))
+        results: dict[str, list[dict[str, Any]]] = {way: [] for way in sizes.ways}
+        for settings, result in _trained(sizes.settings(rates), folder):
+            results[settings["way"]].append(result)
     tell_scores(report, sizes, results)
     _tell_cost(report, sizes)
 
 
-def _trained(sizes: Sizes, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """The results of every way, one per seed."""
-    found = cb.sweep("benchmarks.fine_tuning_ways:trial", sizes.settings(), folder, label="{way}-seed{seed}")
+def _trained(settings: list[dict[str, Any]], folder: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Settings and result of every training."""
+    found = cb.sweep("benchmarks.fine_tuning_ways:trial", settings, folder, label="{way}-rate{rate}-seed{seed}")
     if found.failed:
         raise RuntimeError(f"{len(found.failed)} trainings failed; the first: {found.failed[0].error}")
-    results: dict[str, list[dict[str, Any]]] = {way: [] for way in sizes.ways}
-    for trial in found:
-        results[trial.settings["way"]].append(trial.result or {})
-    return results
+    return [(dict(trial.settings), trial.result or {}) for trial in found]
+
+
+def tell_rates(
+    report: Report, sizes: Sizes, results: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> dict[str, float]:
+    """The learning rate of the lowest NLL for plain training and for adapters, which the other ways take over."""
+    report.tell(f"\n(a) learning rates: NLL on {sizes.test:,} training articles that were held out, one training each")
+    chosen, record = {}, {}
+    for way in _CHOOSING:
+        found = {settings["rate"]: result["nll"] for settings, result in results if settings["way"] == way}
+        chosen[way] = min(found, key=found.__getitem__)
+        cells = [f"{rate:g}: {value:.3f}{' *' if rate == chosen[way] else ''}" for rate, value in found.items()]
+        _tell_row(report, way, cells)
+        record[way] = {"nll": {f"{rate:g}": value for rate, value in found.items()}, "chosen": chosen[way]}
+    report.record["rates"] = record
+    report.tell("    * taken by this way, and by all that train the same weights")
+    return chosen
 
 
 def tell_scores(report: Report, sizes: Sizes, results: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
@@ -87,7 +132,7 @@ def tell_scores(report: Report, sizes: Sizes, results: Mapping[str, Sequence[Map
     table: Any = differences(entries, results[sizes.ways[0]][0]["targets"])
     record: dict[str, Any] = {way: {} for way in sizes.ways}
     report.tell(
-        f"\n(a) MiniLM on 20 Newsgroups, {sizes.articles:,} training articles, {sizes.tokens} tokens, {sizes.epochs} epochs: "
+        f"\n(b) MiniLM on 20 Newsgroups, {sizes.articles:,} training articles, {sizes.tokens} tokens, {sizes.epochs} epochs: "
         f"test scores, mean over {sizes.seeds} seeds"
     )
     report.tell(
@@ -129,7 +174,7 @@ def _tell_cost(report: Report, sizes: Sizes) -> None:
     timings = interleaved(runs, repeats=sizes.repeats)
     base = timings[sizes.ways[0]]
     memory = {way: _memory(way, sizes.tokens) for way in sizes.ways}
-    report.tell(f"\n(b) a step of 32 articles of {sizes.tokens} tokens, R = 1, beside {sizes.ways[0]} (transformers.Trainer)")
+    report.tell(f"\n(c) a step of 32 articles of {sizes.tokens} tokens, R = 1, beside {sizes.ways[0]} (transformers.Trainer)")
     for way, timing in timings.items():
         share = memory[way] / memory[sizes.ways[0]]
         report.tell(

@@ -65,14 +65,18 @@ class Tokens(Dataset[dict[str, Any]]):
 
 
 def trial(settings: dict[str, Any]) -> dict[str, Any]:
-    """One training, and what it says about the test articles."""
+    """One training, and what it says about the test articles, or about training articles that were held out."""
     seed, way = settings["seed"], settings["way"]
     train, test = newsgroups_articles("train"), newsgroups_articles("test")
-    learnt = _drawn(len(train.texts), settings["articles"], seed)
-    asked = _drawn(len(test.texts), settings["test"], 0)
-    data, unseen = Tokens(train, learnt, settings["tokens"]), Tokens(test, asked, settings["tokens"])
+    learnt, others = _drawn(len(train.texts), seed).split([settings["articles"], len(train.texts) - settings["articles"]])
+    data = Tokens(train, learnt, settings["tokens"])
+    if settings["held_out"]:
+        unseen = Tokens(train, others[: settings["test"]], settings["tokens"])
+    else:
+        unseen = Tokens(test, _drawn(len(test.texts), 0)[: settings["test"]], settings["tokens"])
+    chosen = {name: settings[name] for name in ("rate", "epochs", "samples")}
     with tempfile.TemporaryDirectory() as folder:
-        trainer = _trainer(way, seed, folder, epochs=settings["epochs"], train_dataset=data, samples=settings["samples"])
+        trainer = _trainer(way, seed, folder, train_dataset=data, **chosen)
         start = time.perf_counter()
         trainer.train()
         seconds = time.perf_counter() - start
@@ -114,11 +118,13 @@ def warm() -> None:
     import peft  # noqa: F401
 
 
-def _drawn(count: int, wanted: int, seed: int) -> Tensor:
-    return torch.randperm(count, generator=generator_for(torch.device("cpu"), seed, "fine-tuning"))[:wanted]
+def _drawn(count: int, seed: int) -> Tensor:
+    return torch.randperm(count, generator=generator_for(torch.device("cpu"), seed, "fine-tuning"))
 
 
-def _trainer(way: str, seed: int, folder: str, *, epochs: int = 1, samples: int = 1, train_dataset: Any) -> Any:
+def _trainer(
+    way: str, seed: int, folder: str, *, rate: float = 1e-4, epochs: int = 1, samples: int = 1, train_dataset: Any
+) -> Any:
     chosen = WAYS[way]
     arguments = transformers.TrainingArguments(
         output_dir=folder,
@@ -126,7 +132,7 @@ def _trainer(way: str, seed: int, folder: str, *, epochs: int = 1, samples: int 
         num_train_epochs=epochs,
         per_device_train_batch_size=_BATCH,
         per_device_eval_batch_size=100,
-        learning_rate=2e-3 if chosen.adapters else 2e-4,
+        learning_rate=rate,
         warmup_steps=0.1,
         report_to="none",
         save_strategy="no",

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from calibayes.data.predictions.csv_file import QuoteCounter
 from calibayes.data.predictions.csv_rows import Layout, find_layout, is_utf8, open_bytes, open_lines, records, unclosed_quote
+from calibayes.data.predictions.lending import Lending
 from calibayes.data.predictions.wording import counted, shown, shown_path
 from calibayes.errors import DataError, PredictionFileError
 
@@ -48,9 +48,9 @@ def _tables(path: Path, layout: Layout, encoding: str) -> Iterator[Any]:
     from pyarrow import csv
 
     places = [str(place) for place in range(len(layout.names))]  # names may be odd
-    with QuoteCounter(open_bytes(path)) as stream:
+    with Lending(open_bytes(path)) as file:
         reader = csv.open_csv(
-            stream,
+            file.lend(),
             read_options=csv.ReadOptions(
                 column_names=places, skip_rows=layout.lines, block_size=_BLOCK, encoding=encoding, use_threads=False
             ),
@@ -59,10 +59,13 @@ def _tables(path: Path, layout: Layout, encoding: str) -> Iterator[Any]:
                 column_types=dict.fromkeys(places, pa.large_string()), null_values=[], strings_can_be_null=False
             ),
         )
-        for batch in reader:
-            yield pa.Table.from_batches([batch]).rename_columns(list(layout.names))
+        try:
+            while (batch := next(reader, None)) is not None:
+                yield pa.Table.from_batches([batch]).rename_columns(list(layout.names))
+        finally:
+            del reader
         # Quotation marks come in pairs, but also alone inside a cell (5" of rain): that takes a closer look.
-        suspect = stream.quotes % 2 == 1
+        suspect = file.quotes % 2 == 1
     if suspect and (line := unclosed_quote(path, layout, encoding)) is not None:
         raise DataError(f"{shown_path(path)}, line {line}: a quotation mark is opened and never closed. Close it.")
 

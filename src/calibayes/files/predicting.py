@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -74,8 +75,8 @@ def predict_file(
     source, total, abstained, sure = Path(path), 0, 0, 0.0
     carried: _Carried | None = None
     watch = Watch(model, None)
-    with written(Path(out)) as write:
-        for table in tables(source, encoding=encoding, delimiter=delimiter):
+    with written(Path(out)) as write, closing(tables(source, encoding=encoding, delimiter=delimiter)) as parts:
+        for table in parts:
             if carried is None:
                 model.check_columns(table.column_names)
                 carried = _Carried.of(model, table, source, target, keep)

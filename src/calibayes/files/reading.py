@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ class Read(NamedTuple):
     total: int
 
 
-def tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Iterator[Any]:
+def tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Generator[Any, None, None]:
     """The rows of a file as Arrow tables whose cells are texts (or null), a part at a time.
 
     Whatever the format, a cell is what a CSV file would say, so that all formats give the same answer.
@@ -90,19 +91,20 @@ def read_table(
     keys: list[Floats] = []
     rows: list[npt.NDArray[np.int64]] = []
     total = held = size = 0
-    for table in tables(path, encoding=encoding, delimiter=delimiter):
-        kept.append(table)
-        keys.append(generator.random(table.num_rows))
-        rows.append(np.arange(total, total + table.num_rows))
-        total, held, size = total + table.num_rows, held + table.num_rows, size + table.nbytes
-        if most is not None and held > 2 * most + _ROWS:
-            kept, keys, rows = _drawn(kept, keys, rows, most)
-            held, size = most, kept[0].nbytes
-        if size > _MOST_BYTES:
-            raise DataError(
-                f"{shown_path(path)}: more than {_MOST_BYTES >> 30} GiB after {total:,} rows, too much to train on at once. "
-                f"Train on {'fewer rows' if most else 'some of them, drawn at random'}: --max-rows {held // 2}, say."
-            )
+    with closing(tables(path, encoding=encoding, delimiter=delimiter)) as parts:
+        for table in parts:
+            kept.append(table)
+            keys.append(generator.random(table.num_rows))
+            rows.append(np.arange(total, total + table.num_rows))
+            total, held, size = total + table.num_rows, held + table.num_rows, size + table.nbytes
+            if most is not None and held > 2 * most + _ROWS:
+                kept, keys, rows = _drawn(kept, keys, rows, most)
+                held, size = most, kept[0].nbytes
+            if size > _MOST_BYTES:
+                raise DataError(
+                    f"{shown_path(path)}: more than {_MOST_BYTES >> 30} GiB after {total:,} rows, too much to train on at "
+                    f"once. Train on {'fewer rows' if most else 'some of them, drawn at random'}: --max-rows {held // 2}, say."
+                )
     if not total:
         raise DataError(f"{shown_path(path)}: there are no rows. Write one for each example.")
     if most is not None:

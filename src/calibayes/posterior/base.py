@@ -220,7 +220,7 @@ class Posterior(nn.Module):
         return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
 
     def train(self, mode: bool = True) -> Posterior:
-        """Set training or evaluation mode, for the network too; parts that were put into evaluation mode on purpose stay in it."""
+        """Set training or evaluation mode, for the network too, but for parts that were put into evaluation mode on purpose."""
         super().train(mode)
         self._skeleton.module.train(mode)
         for part in self._resting:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import zlib
 from array import array
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gzip import BadGzipFile
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,10 +22,11 @@ from calibayes.data.predictions.csv_rows import (
     records,
     unclosed_quote,
 )
+from calibayes.data.predictions.lending import Lending
 from calibayes.data.predictions.source import Contents, Floats, Ints, TextColumn
 from calibayes.data.predictions.wording import complaint, counted, problem, shown
 
-__all__ = ["CsvFile", "QuoteCounter"]
+__all__ = ["CsvFile"]
 
 
 class CsvFile:
@@ -93,11 +93,12 @@ class CsvFile:
 
         try:
             try:
-                with QuoteCounter(open_bytes(self._path)) as stream:
-                    stream.skip(self._layout.offset)
-                    contents = self._fast(stream, texts, numbers)
+                stream = open_bytes(self._path)
+                stream.seek(self._layout.offset)
+                with Lending(stream) as file:
+                    contents = self._fast(file, texts, numbers)
                     # Quotation marks come in pairs, but also alone inside a cell (5" of rain): that takes a closer look.
-                    suspect = stream.quotes % 2 == 1
+                    suspect = file.quotes % 2 == 1
             except ArrowException:
                 contents, suspect = self._slow(texts, numbers), True
             line = unclosed_quote(self._path, self._layout) if suspect else None
@@ -107,7 +108,7 @@ class CsvFile:
             raise problem(self._path, "a quotation mark is opened and never closed. Close it.", where=f"line {line}")
         return contents
 
-    def _fast(self, stream: io.BufferedIOBase, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
+    def _fast(self, file: Lending, texts: Sequence[str], numbers: Sequence[str]) -> Contents:
         import pyarrow as pa
         from pyarrow import csv
 
@@ -116,7 +117,7 @@ class CsvFile:
         types = {place[name]: pa.string() for name in texts} | {place[name]: pa.float64() for name in numbers}
         longest = max(sum(map(len, cells)) for cells in self._layout.sample)
         table = csv.read_csv(
-            stream,
+            file.lend(),
             read_options=csv.ReadOptions(
                 column_names=[str(j) for j in range(len(self.names))], block_size=max(1 << 20, 16 * longest)
             ),
@@ -179,33 +180,6 @@ class CsvFile:
 
     def _torn(self, error: Exception) -> Exception:
         return problem(self._path, f"the gzip file is damaged or cut off ({shown(error)}). Write or copy it again.")
-
-
-class QuoteCounter(io.BufferedIOBase):
-    """A stream that counts the quotation marks that pass through it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.quotes = 0
-
-    def readable(self) -> bool:
-        """Yes."""
-        return True
-
-    def skip(self, size: int) -> None:
-        """Begin after so many bytes."""
-        self._stream.seek(size)
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """The next bytes."""
-        data = self._stream.read(-1 if size is None else size)
-        self.quotes += data.count(b'"')
-        return data
-
-    def close(self) -> None:
-        """Close the stream beneath."""
-        self._stream.close()
-        super().close()
 
 
 def _numbers(cells: list[str]) -> list[float] | None:
