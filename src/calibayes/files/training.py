@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,8 +15,7 @@ from calibayes.files.settings import TrainSettings
 from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.posterior.base import Posterior
-from calibayes.posthoc import TemperatureScaling
-from calibayes.posthoc.base import PosthocWarning
+from calibayes.posthoc.settled import settled_temperature
 from calibayes.predictive import predict
 from calibayes.recipes.schemes import build
 from calibayes.training import History, fit
@@ -121,12 +119,9 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
         )
         for x, y in (splits.validation, splits.test)
     )
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always", PosthocWarning)
-        scaling = TemperatureScaling().fit(held_out, held_out_labels)
-    if told:  # a bound says nothing about the best temperature
-        notes.append(f"No temperature: {told[0].message}")
-        scaling = TemperatureScaling.of(1.0, len(splits.classes))
+    scaling, why_none = settled_temperature(held_out, held_out_labels)
+    if why_none is not None:
+        notes.append(why_none)
     scores, scaled = (
         evaluate(probs, labels, class_names=splits.classes, seed=settings.seed) for probs in (tested, scaling.transform(tested))
     )

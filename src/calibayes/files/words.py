@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from calibayes.data.predictions.wording import counted
 from calibayes.files.training import Trained
 from calibayes.metrics import Scores
 from calibayes.metrics.scores import shown
@@ -19,7 +20,7 @@ _FEW = 200
 
 
 def scores_table(trained: Trained) -> Table:
-    """Scores on the test part with intervals, plain and with the temperature."""
+    """Scores on the test part with intervals, plain and with the temperature, if there is one."""
     from rich import box
     from rich.table import Table
 
@@ -29,10 +30,13 @@ def scores_table(trained: Trained) -> Table:
     seen = f"{copies:,} of them like some that training has seen" if copies else "which training has not seen"
     title = f"{scores.n:,} test {trained.prepared.examples}, {seen}; intervals at {level:g} %"
     made = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    for head in ("", trained.model.about["settings"]["scheme"].upper(), f"with temperature {trained.model.temperature:.2f}"):
+    found = {trained.model.about["settings"]["scheme"].upper(): scores}
+    if trained.model.temperature != 1:
+        found[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
+    for head in ("", *found):
         made.add_column(head, justify="right" if head else "left", no_wrap=True)
     for name in _SHOWN:
-        made.add_row(scores.title(name), _cell(scores, name), _cell(trained.scaled, name))
+        made.add_row(scores.title(name), *(_cell(each, name) for each in found.values()))
     return made
 
 
@@ -40,7 +44,7 @@ def closing_words(trained: Trained) -> str:
     """How the training ended, whether its confidence can be trusted, and what the numbers cannot say."""
     history, scores = trained.history, trained.scores
     how = "stopped early" if history.stopped == "early" else "not stopped early: more --epochs might help"
-    lines = [f"{len(history.epochs)} epochs, the best was {history.best_epoch} ({how}).", verdict(scores, None).text]
+    lines = [f"{counted(len(history.epochs), 'epoch')}, the best was {history.best_epoch} ({how}).", verdict(scores, None).text]
     lines += trained.notes[len(trained.prepared.notes) :]
     if scores.n < _FEW:
         lines.append(f"With {scores.n} test {trained.prepared.examples} these numbers are rough: see the intervals.")

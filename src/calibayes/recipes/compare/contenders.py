@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibayes.metrics import Scores
-from calibayes.posthoc import TemperatureScaling
-from calibayes.posthoc.base import PosthocWarning
+from calibayes.posthoc.settled import settled_temperature
 from calibayes.recipes.compare.jobs import Probs, Tested, Trained, scored
 from calibayes.recipes.compare.settings import Run
 from calibayes.recipes.compare.trainings import Trainings
@@ -86,18 +84,16 @@ def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] |
         )
     made = Entry(contender, run, [], [], [], [], [])
     for first, second in zip(trained, tested, strict=True):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always", PosthocWarning)
-            _add_scaled(made, first, second, found)
-        for warning in told:
-            if note is not None:
-                note(f"{contender}, seed {first.run.seed}: {warning.message}")
+        why_none = _add_scaled(made, first, second, found)
+        if why_none is not None and note is not None:
+            note(f"{contender}, seed {first.run.seed}: {why_none}")
     return made
 
 
-def _add_scaled(entry: Entry, trained: Trained, tested: Tested, found: Trainings) -> None:
+def _add_scaled(entry: Entry, trained: Trained, tested: Tested, found: Trainings) -> str | None:
+    """Add a training with its temperature; why it has none, if so."""
     labels = found.data.validation[1]
-    scaling = TemperatureScaling().fit(trained.probs, labels)
+    scaling, why_none = settled_temperature(trained.probs, labels)
     entry.temperatures.append(scaling.temperature)
     for before, targets, probs, scores in (
         (trained.probs, labels, entry.validation_probs, entry.validation),
@@ -106,3 +102,4 @@ def _add_scaled(entry: Entry, trained: Trained, tested: Tested, found: Trainings
         after: Probs = np.asarray(scaling.transform(before), dtype=np.float32)
         probs.append(after)
         scores.append(scored(after, targets))
+    return why_none
