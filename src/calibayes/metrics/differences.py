@@ -16,6 +16,7 @@ from calibayes.metrics.evaluate import Settings
 from calibayes.metrics.intervals import Draws, Moves, quantiles
 from calibayes.metrics.kernel import WIDTH
 from calibayes.metrics.measuring import values
+from calibayes.threads import in_one_thread
 
 __all__ = ["Difference", "between", "differences", "movements"]
 
@@ -101,11 +102,13 @@ def differences(
     return between(ours, theirs, level=level)
 
 
+@in_one_thread
 def movements(told: dict[str, Draws], level: float) -> dict[str, Moves]:
     """All that a comparison needs of the draws."""
     return {name: each.moves(level) for name, each in told.items()}
 
 
+@in_one_thread
 def between(first: dict[str, Moves], second: dict[str, Moves], *, level: float) -> dict[str, Difference]:
     """First minus second, from draws of the same examples."""
     tail = (1 - share("level", level)) / 2

@@ -20,6 +20,7 @@ from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth import SmoothWorlds
 from calibayes.metrics.tally import PARTS, SUMS, Tally
 from calibayes.randomness import derived_seed
+from calibayes.threads import in_one_thread
 
 __all__ = ["MOST_REPLICATES", "draws", "replicate_counts"]
 
@@ -28,6 +29,7 @@ _FEWEST = 10
 _CLASS_NUMBERS = 1 << 23  # replicated sums of classes kept at most, unless there would be fewer than a hundred replicates
 
 
+@in_one_thread
 def draws(
     sample: Sample, found: dict[str, float], replicates: int, seed: int, parts: frozenset[str] = PARTS
 ) -> dict[str, Draws]:

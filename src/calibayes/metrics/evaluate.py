@@ -22,6 +22,7 @@ from calibayes.metrics.proper import default_k
 from calibayes.metrics.scores import ClassScores, Scores
 from calibayes.metrics.tally import BLOCKS, PARTS, Tally, fitted_edges
 from calibayes.randomness import generator_for
+from calibayes.threads import in_one_thread
 
 _ORDER = tuple(metric.name for metric in METRICS)
 MOST_BINS = 10_000  # more would tell nothing, and fill the memory
@@ -190,6 +191,7 @@ class Settings:
         return Sample(tally, cells, block, self.kernel_width, self.target_accuracy)
 
 
+@in_one_thread
 def intervals_of(sample: Sample, found: dict[str, float], told: dict[str, Draws], level: float) -> dict[str, Interval]:
     """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample."""
     share("level", level)

@@ -10,6 +10,7 @@ from torch import Tensor
 from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.cells import Cells, sorted_cells
 from calibayes.metrics.families import direction, mixed
+from calibayes.threads import in_one_thread
 
 __all__ = ["SmoothWorlds", "Spectrum", "smooth_ece"]
 
@@ -66,6 +67,7 @@ class Spectrum:
         values: Tensor = torch.fft.irfft(damped.to(torch.complex128), n=2 * self.grid)[..., : self.grid + 1].abs()
         return 2 * values.sum(-1) - values[..., 0] - values[..., -1]
 
+    @in_one_thread
     def fixed_point(self, waves: Tensor | None = None) -> Tensor:
         r"""The $\sigma$ at which the error is $\sigma$; the error falls as $\sigma$ grows, so halving finds it."""
         waves = self.waves if waves is None else waves
