@@ -58,6 +58,13 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
 
     Raises:
         ModelFileError: the file is missing, torn, or of another architecture; then it says which parameter differs.
+
+    Examples:
+        >>> path = getfixture("tmp_path") / "model.safetensors"
+        >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3))
+        >>> calibayes.save(posterior, path)
+        >>> torch.equal(calibayes.load(path, torch.nn.Linear(4, 3)).mu, posterior.mu)
+        True
     """
     try:
         tree = read_tree(Path(path), "model")

@@ -35,6 +35,13 @@ class Predictive:
         probs: $p(y|x,D)$, shape ``[n, K]``.
         aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$: what more data would not settle.
         samples: every sample's probabilities, ``[S, n, K]``, if they were asked for.
+
+    Examples:
+        >>> samples = torch.tensor([[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.1, 0.9]]])  # S = 2, n = 2
+        >>> aleatoric = torch.special.entr(samples).sum(-1).mean(0)
+        >>> predictive = calibayes.Predictive(samples.mean(0), aleatoric)
+        >>> predictive.entropy, predictive.epistemic  # equally unsure; the second because the samples disagree
+        (tensor([0.6931, 0.6931]), tensor([0.0000, 0.3681]))
     """
 
     probs: Tensor

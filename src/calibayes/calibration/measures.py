@@ -160,6 +160,11 @@ class DECE(_Scored):
     Attributes:
         bins: $M$.
         temperature: $T$.
+
+    Examples:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+        >>> round(float(DECE(mode="hard", temperature=1e-6)(probs, torch.tensor([0, 1, 1]))), 4)
+        0.4
     """
 
     bins: int = 15

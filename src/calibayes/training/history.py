@@ -28,6 +28,15 @@ class History:
         stopped: why training ended: ``"finished"``, ``"early"`` or ``"interrupted"``.
         best_epoch: the epoch (from 1) whose weights were restored by early stopping, if any.
         seconds: wall-clock time of every epoch; not part of equality.
+
+    Examples:
+        >>> data = torch.randn(64, 4), torch.arange(64) % 3
+        >>> posterior = calibayes.Point(torch.nn.Linear(4, 3))
+        >>> history = calibayes.fit(posterior, data, calibayes.Objective(), epochs=2, batch_size=16)
+        >>> history.stopped, len(history.steps), history.steps[0].examples
+        ('finished', 8, 16)
+        >>> history.to_frame().shape, "cross_entropy" in history.to_frame()
+        ((2, 5), True)
     """
 
     epochs: list[dict[str, float]] = field(default_factory=list)

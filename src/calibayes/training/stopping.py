@@ -23,6 +23,20 @@ class EarlyStopping:
     Args:
         patience: how many epochs without improvement are borne.
         monitor: the metric; NLL by default, since a proper score cannot be gamed by giving up accuracy as ECE can.
+
+    Examples:
+        >>> x = torch.randn(64, 3)
+        >>> right, wrong = x.argmax(-1), x.argmin(-1)  # what is learnt on one makes the other worse
+        >>> history = calibayes.fit(
+        ...     calibayes.Point(torch.nn.Linear(3, 3)),
+        ...     (x, right),
+        ...     calibayes.Objective(),
+        ...     epochs=50,
+        ...     validation=(x, wrong),
+        ...     early_stopping=calibayes.EarlyStopping(patience=2),
+        ... )
+        >>> history.stopped, history.best_epoch, len(history.epochs)
+        ('early', 1, 3)
     """
 
     patience: int = 5
