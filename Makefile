@@ -53,7 +53,7 @@ format: setup
 
 docs: $(VENV)/.ready-extras
 	NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --quiet --site-dir site
-	@echo "The site is in site/: open site/index.html, or .venv/bin/mkdocs serve."
+	@echo "The site is in site/, for any web server; to look at it: .venv/bin/mkdocs serve."
 
 bench: setup
 	$(RUN)/python -m benchmarks

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
 
 import torch
 
 from benchmarks.report import RATIOS, Report
+from calibayes.errors import CalibayesError
 
 # Each has a function `section(report)`. They are loaded one by one: what one needs may be missing where another is run.
 _SECTIONS = {
@@ -52,4 +54,9 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except CalibayesError as error:
+        sys.exit(f"benchmarks: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Stopped. Trainings that are done are kept for the next time; timings begin again.")

@@ -16,6 +16,7 @@ import calibayes as cb
 from benchmarks.fine_tuning_ways import WAYS, step
 from benchmarks.report import Report, ratios
 from benchmarks.timing import interleaved, peak_memory
+from calibayes.data import newsgroups_articles
 from calibayes.recipes.compare.differences import LEVEL, differences
 from calibayes.recipes.compare.uncertainty import Estimate, mean_difference
 
@@ -89,6 +90,7 @@ QUICK = Sizes(
 def section(report: Report, quick: bool = False) -> None:
     """Train what is not trained yet, measure, and tell."""
     sizes = QUICK if quick else FULL
+    newsgroups_articles("train")  # or an error that says how to get them, before anything is trained
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) if quick else _FOLDER
         rates = tell_rates(report, sizes, _trained(sizes.trials(), folder))

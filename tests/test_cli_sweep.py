@@ -97,7 +97,8 @@ def test_a_file_a_function_of_ones_own_failures_and_what_is_left_to_do(tmp_path:
     kept = run("plan.toml", "--keep-failures")
     assert (kept.exit_code, "(3 from before), 1 failed" in kept.output) == (1, True)
     wrong = run("plan.toml", "--show", "hlaf")
-    assert (wrong.exit_code, "got 'hlaf'; there are ['deep.n', 'half']" in wrong.output) == (1, True)
+    assert (wrong.exit_code, "got 'hlaf'. Did you mean 'half'?" in wrong.output) == (1, True)
+    assert "got 'n'. Did you mean 'deep.n'?" in run("plan.toml", "--show", "n").output
     assert line(wrong.output, "2") == ["2", "1", "2", "1"]  # nothing of a long sweep is lost for a misspelt name
     dry = run("plan.toml", "--dry-run", "--keep-failures")
     assert "failed before: n=1\n" in dry.output

@@ -178,8 +178,9 @@ def check_targets(targets: Tensor, probs: Tensor, name: str = "probs", *, within
     if targets.shape not in (probs.shape[:-1], probs.shape[-2:-1]):
         hint = " One-hot labels: pass `targets.argmax(-1)`." if targets.shape == probs.shape else ""
         hint = " A column: pass `targets.squeeze(-1)`." if targets.shape == (*probs.shape[:-1], 1) else hint
+        fitting = dict.fromkeys(str(list(shape)) for shape in (probs.shape[:-1], probs.shape[-2:-1]))
         raise InvalidTargetsError(
-            f"Expected `targets` of shape {list(probs.shape[:-1])} or {list(probs.shape[-2:-1])} "
+            f"Expected `targets` of shape {' or '.join(fitting)} "
             f"for `{name}` of shape {list(probs.shape)}, but got {list(targets.shape)}.{hint}"
         )
     classes = probs.shape[-1]

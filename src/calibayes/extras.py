@@ -23,5 +23,6 @@ def package(name: str, purpose: str, extra: str | None = None) -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"{purpose} needs a package that is not installed ({error}). "
-            f"Install it with: pip install 'calibayes[{extra or name}]'"
+            f"Install it with: pip install 'calibayes[{extra or name}]' "
+            f"(in a clone: pip install -c constraints.txt -e '.[{extra or name}]')"
         ) from error

@@ -13,6 +13,8 @@ import torch
 from calibayes import metrics
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import METRICS, evaluate
+from calibayes.metrics.intervals import Interval
+from calibayes.metrics.scores import BELOW
 
 GENERATOR = torch.Generator().manual_seed(0)
 PROBS = (3 * torch.randn(400, 6, generator=GENERATOR)).softmax(-1)
@@ -54,7 +56,7 @@ def test_overconfidence_is_confidence_minus_accuracy_and_bounds_the_ece_from_bel
 
 def test_the_table_has_every_metric_with_its_interval() -> None:
     scores = evaluate(PROBS, TARGETS, replicates=200)
-    lines = str(scores).splitlines()
+    lines = str(scores).removesuffix(f"\n\n{BELOW}").splitlines()
     assert lines[0].strip() == "95 % interval"
     assert len(lines) == 2 + len(METRICS)
     for metric, line in zip(METRICS, lines[2:], strict=True):
@@ -63,6 +65,13 @@ def test_the_table_has_every_metric_with_its_interval() -> None:
     assert f"{scores.ece:.4f}  {scores.intervals['ece'].low:.4f} to {scores.intervals['ece'].high:.4f}" in str(scores)
     ends = {len(line.split(" to ")[0].rsplit("  ", 1)[0]) for line in lines if " to " in line}
     assert len(ends) == 1, "the values end in one column"
+
+
+def test_the_table_says_why_an_interval_may_lie_below_its_estimate() -> None:
+    scores = evaluate(PROBS, TARGETS, replicates=200)
+    above = {name: Interval(0.0, 2.0 * getattr(scores, name) + 1.0) for name in scores.intervals}
+    assert not str(dataclasses.replace(scores, intervals=above)).endswith(BELOW)
+    assert str(dataclasses.replace(scores, intervals={**above, "ece": Interval(0.0, scores.ece / 2)})).endswith(f"\n\n{BELOW}")
 
 
 def test_without_intervals_the_table_has_none() -> None:

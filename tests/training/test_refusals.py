@@ -97,6 +97,7 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
         ),
         ({"early_stopping": 3}, InvalidArgumentError, "needs `validation`"),
         ({"optimizer": lambda p: "adam"}, OptimizerError, "returned str"),
+        ({"optimizer": "adam"}, OptimizerError, "to be a factory .* but got 'adam'. Example: `lambda parameters:"),
         ({"optimizer": lambda p: torch.optim.Adam(p[:1])}, OptimizerError, "leaves out 'groups.0.rho'"),
         ({"optimizer": lambda p: torch.optim.SGD(nn.Linear(2, 2).parameters())}, OptimizerError, "not the posterior's"),
         (
@@ -122,6 +123,17 @@ def test_bad_input_gets_a_named_error(settings: dict[str, Any], error: type[Exce
     train = settings.pop("train", data())
     with pytest.raises(error, match=message):
         trained(train, **settings)
+
+
+def test_settings_of_torchrun_that_were_left_behind_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    data = torch.randn(8, 4), torch.arange(8) % 3
+    with pytest.raises(InvalidArgumentError, match=r"WORLD_SIZE is 2 and RANK is 0, but MASTER_ADDR is not set.*group=None"):
+        cb.fit(cb.Point(nn.Linear(4, 3)), data, cb.Objective(), epochs=1, batch_size=8)
+    cb.fit(cb.Point(nn.Linear(4, 3)), data, cb.Objective(), epochs=1, batch_size=8, group=None)
 
 
 def test_batch_norm_on_a_single_example_says_what_to_do() -> None:

@@ -28,7 +28,8 @@ def reproduce(
         str,
         typer.Argument(
             help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
-            "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from; claims, which hold.",
+            "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in "
+            "the folder of data sets; claims, which hold.",
             show_default=False,
         ),
     ],
@@ -99,6 +100,7 @@ def _pretrain(preset: str, console: Console) -> None:
     from calibayes.recipes.reproduce.experiments import check_preset
     from calibayes.recipes.reproduce.pretrain import PRETRAININGS, pretrain
 
-    record = pretrain(PRETRAININGS[check_preset(preset)])
+    path, record = pretrain(PRETRAININGS[check_preset(preset)])
     scores = ", ".join(f"{name} {value:.4f}" for name, value in record["test"].items())
-    console.print(f"{record['file']}: {scores} on test images, {record['training_seconds'] / 60:.0f} minutes of training.")
+    minutes = record["training_seconds"] / 60
+    console.print(f"{path}: {scores} on test images, {minutes:.0f} minutes of training.", soft_wrap=True, markup=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.commands.typed import INTERRUPTED, typed
+from calibayes.data.predictions.wording import counted
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
 from calibayes.sweeps.found import Sweep
@@ -49,7 +50,10 @@ def sweep(
     retries: Annotated[int, typer.Option(help="How often a trial is run again after its process was killed.")] = 2,
     keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not try again what has failed before.")] = False,
     show: Annotated[
-        str | None, typer.Option(help="The numbers to print, like test.nll,test.ece.", show_default="the first")
+        str | None,
+        typer.Option(
+            help="The numbers to print, like final.test.nll,final.test.ece.", show_default="the main ones, or the first"
+        ),
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log each trial to MLflow (MLFLOW_TRACKING_URI, or files).")] = False,
     experiment: Annotated[str, typer.Option(help="The experiment of MLflow.")] = "calibayes",
@@ -145,7 +149,9 @@ def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folde
     failed = f", {len(found.failed)} failed" if found.failed else ""
     before = f" ({found.kept} from before)" if found.kept else ""
     console.print(
-        f"{len(found)} trials{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.", soft_wrap=True, markup=False
+        f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.",
+        soft_wrap=True,
+        markup=False,
     )
 
 

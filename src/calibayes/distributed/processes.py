@@ -163,6 +163,12 @@ def _connect() -> bool:
     """Connect the processes that ``torchrun`` started; false if there is only one."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ:
         return False
+    missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if missing:
+        raise InvalidArgumentError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']} and RANK is {os.environ['RANK']}, but {missing[0]} is not set, so the "
+            "processes cannot find each other. Start them with `torchrun`, or unset these two, or pass group=None."
+        )
     if torch.cuda.is_available():
         torch.cuda.set_device(local_gpu())
     # Processes that are started again after one of them has died find the addresses of the dead where they look for

@@ -14,7 +14,10 @@ from calibayes.metrics.intervals import Interval
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ClassScores", "Scores", "as_json_numbers", "shown"]
+__all__ = ["BELOW", "ClassScores", "Scores", "as_json_numbers", "shown"]
+
+
+BELOW = "Chance makes every calibration error larger; the intervals are corrected for it, so they may lie below the estimate."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +134,9 @@ class Scores:
         if self.level is not None:
             rows.insert(0, ("", "", f"{100 * self.level:g} % interval"))
         left, right = (max(len(row[index]) for row in rows) for index in (0, 1))
-        return "\n".join(f"{name:<{left}}  {value:>{right}}  {ends}".rstrip() for name, value, ends in rows)
+        lines = [f"{name:<{left}}  {value:>{right}}  {ends}".rstrip() for name, value, ends in rows]
+        below = any(ends.high < getattr(self, name) for name, ends in self.intervals.items())
+        return "\n".join([*lines, "", BELOW] if below else lines)
 
 
 def as_json_numbers(value: Any) -> Any:

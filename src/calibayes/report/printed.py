@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibayes.metrics import METRICS, Difference
-from calibayes.metrics.scores import shown
+from calibayes.metrics.scores import BELOW, shown
 from calibayes.report.study import Model, Pair, Study
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def _footnote(study: Study) -> str:
     examples = f"{n:,} example{'' if n == 1 else 's'}"
     return (
         f"{examples}, {study.models[0].scores.classes} classes, {settings['bins']} bins. Intervals at "
-        f"{100 * settings['level']:g} %, from {settings['replicates']:,} resamplings (seed {settings['seed']}).\n"
-        "Chance makes every calibration error larger; the intervals are corrected for it, so they may lie below the estimate."
+        f"{100 * settings['level']:g} %, from {settings['replicates']:,} resamplings (seed {settings['seed']}).\n{BELOW}"
     )
 
 

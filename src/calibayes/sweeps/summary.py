@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.found import Sweep, single_values
 
@@ -34,9 +35,9 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
     known = list(dict.fromkeys(name for values in results for name, value in values.items() if _is_number(value)))
     done = [(settings, _numbers(values, known)) for settings, values in zip(every, results, strict=True)]
     if done and (unknown := [name for name in show if name not in known]):
-        raise InvalidArgumentError(
-            f"Expected --show to name numbers of the results, but got {unknown[0]!r}; there are {known}."
-        )
+        same_end = [name for name in known if name.endswith(f".{unknown[0]}")]
+        hint = f"Did you mean {same_end[0]!r}?" if same_end else nearest(unknown[0], known)
+        raise InvalidArgumentError(f"Expected --show to name numbers of the results, but got {unknown[0]!r}. {hint}")
     columns = list(show) or known[:_MOST]
     names = [name for name in found.varying() if name != over]
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}

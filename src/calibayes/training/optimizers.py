@@ -15,18 +15,20 @@ __all__ = ["OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rat
 
 OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
 
+_FACTORY = "a factory that returns a torch.optim.Optimizer"
+_EXAMPLE = "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
+
 
 def made_optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
     """The optimiser that a factory makes of the posterior's parameter groups, or an error that says what is wrong with it."""
+    if not callable(factory):
+        raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but got {factory!r}. {_EXAMPLE}")
     try:
         made = factory(posterior.parameter_groups())
     except (TypeError, ValueError) as error:
         raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
     if not isinstance(made, torch.optim.Optimizer):
-        raise OptimizerError(
-            "Expected `optimizer` to be a factory that returns a torch.optim.Optimizer, "
-            f"but it returned {type(made).__name__}. Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
-        )
+        raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but it returned {type(made).__name__}. {_EXAMPLE}")
     check_optimizer(made, posterior)
     return made
 

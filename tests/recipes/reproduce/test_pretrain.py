@@ -17,8 +17,8 @@ from calibayes.recipes.reproduce.pretrain import PRETRAININGS, pretrain
 
 @needs("cifar10")
 def test_weights_are_made_and_loaded(tmp_path: Path) -> None:
-    record = pretrain(PRETRAININGS["tiny"], tmp_path, progress=False)
-    path = tmp_path / "resnet18-from-256" / "resnet18-cifar10.safetensors"
+    path, record = pretrain(PRETRAININGS["tiny"], tmp_path, progress=False)
+    assert path == tmp_path / "resnet18-from-256" / "resnet18-cifar10.safetensors"
     assert json.loads(path.with_suffix(".json").read_text()) == record
     assert record["settings"]["train"] == 256
     assert 0 <= record["test"]["accuracy"] <= 1

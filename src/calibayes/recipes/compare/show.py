@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
+from calibayes.checks import positive_integer
 from calibayes.recipes.compare.comparison import compare
 from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, write
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
@@ -45,8 +47,9 @@ def show(
         task: the data and the network.
         workers: processes at a time, as in `run_trainings`.
     """
+    begin = time.monotonic()
     prepare(folder)
-    workers = default_workers() if workers is None else workers
+    workers = default_workers() if workers is None else positive_integer("workers", workers)
     aside.print(opening_words(task, settings, workers), soft_wrap=True)
     progress = Progress(aside, "training", "testing")
     try:
@@ -63,8 +66,9 @@ def show(
     tables += [above_table(found.verdict)] if found.verdict.above else []
     shown = Group(*tables, words)
     print_found(console, shown)
+    aside.print("Writing tables, diagrams and the page …")
     write(found, folder, printed=as_text(shown), command=command)
-    print_written(console, folder, FILES, found.trainings.wall_seconds, _next_steps(folder))
+    print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder))
 
 
 def _next_steps(folder: Path) -> list[str]:

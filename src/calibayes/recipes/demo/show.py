@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from rich.console import Console, Group
 from rich.text import Text
 
+from calibayes.checks import positive_integer
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST
@@ -34,14 +36,15 @@ def show(
         command: what the user typed, for the record.
         workers: processes at a time, as in `run_demo`.
     """
+    begin = time.monotonic()
     prepare(folder)
-    workers = default_workers() if workers is None else workers
+    workers = default_workers() if workers is None else positive_integer("workers", workers)
     aside.print(opening_words(FASHION_MNIST, settings, workers), soft_wrap=True)
     results = run_demo(settings, workers=workers, progress=Progress(aside, "training", "testing"))
     found = Group(table(results), Text(closing_words(results)))
     print_found(console, found)
     write(results, folder, printed=as_text(found), command=command)
-    print_written(console, folder, FILES, results.wall_seconds, _next_steps(folder))
+    print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder))
 
 
 def _next_steps(folder: Path) -> list[str]:

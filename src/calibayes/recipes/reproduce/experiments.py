@@ -72,7 +72,8 @@ def check_preset(preset: str) -> str:
 def experiment(name: str, preset: str = "cpu") -> Experiment:
     """An experiment by its name."""
     if name not in EXPERIMENTS:
-        raise InvalidArgumentError(f"Expected the experiment to be one of {', '.join(EXPERIMENTS)}, but got {name!r}.")
+        known = ", ".join([*EXPERIMENTS, "cifar10-pretrain", "claims"])
+        raise InvalidArgumentError(f"Expected the experiment to be one of {known}, but got {name!r}.")
     check_preset(preset)
     title, made = EXPERIMENTS[name]
     trial, check = (cifar10_trial, check_cifar10) if name.startswith("cifar10") else (newsgroups_trial, check_newsgroups)

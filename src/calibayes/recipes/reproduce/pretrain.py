@@ -58,7 +58,7 @@ PRETRAININGS = {
 }
 
 
-def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: bool | None = None) -> dict[str, Any]:
+def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: bool | None = None) -> tuple[Path, dict[str, Any]]:
     """Train a network on CIFAR-10, and keep its weights where `CIFAR10Training` looks for them; killed, it goes on.
 
     Args:
@@ -67,7 +67,7 @@ def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: boo
         progress: as of `calibayes.fit`.
 
     Returns:
-        What is known of the weights: their file, settings, scores on test images, time, versions and machine.
+        The weights' path, and what is known of them: their file, settings, scores on test images, time, versions and machine.
     """
     # Weights from a part of the images are not for the experiments, and lie where these do not look.
     name = settings.network if settings.train is None else f"{settings.network}-from-{settings.train}"
@@ -117,7 +117,7 @@ def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: boo
     weights = {name.removeprefix("1."): value for name, value in posterior.network().state_dict().items() if name[0] == "1"}
     _write_weights(path, weights)
     write_whole(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
-    return record
+    return path, record
 
 
 def _write_weights(path: Path, weights: dict[str, torch.Tensor]) -> None:
