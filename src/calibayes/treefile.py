@@ -43,7 +43,9 @@ def read_tree(path: Path, kind: str) -> Any:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+    except SafetensorError as error:
+        raise TreeFileError(f"it is no safetensors file, or a part of one ({error})") from error
+    except (OSError, ValueError, RuntimeError) as error:
         raise TreeFileError(f"it cannot be read ({error})") from error
     if _KEY not in metadata:
         raise TreeFileError("it was not written by calibayes")

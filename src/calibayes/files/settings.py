@@ -116,7 +116,7 @@ class DataSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(DataSettings):
-    r"""`DataSettings`, and how to train.
+    r"""How to train, and all that `DataSettings` says of the data.
 
     Attributes:
         scheme: one of the four.
