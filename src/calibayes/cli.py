@@ -74,7 +74,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Then put your own network in its place: the README shows it in ten lines.")
+@app.callback(epilog="Then put your own network in its place: the README shows how.")
 def _main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")

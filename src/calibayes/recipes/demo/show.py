@@ -51,7 +51,7 @@ def _next_steps(folder: Path) -> list[str]:
     return [
         "Next:",
         f"  open {folder / 'reliability.png'}: bars below the dashed line mean too sure",
-        "  your own network: ten lines in the README",
+        "  your own network: twelve lines in the README",
         "  your own table, texts or images: calibayes train data.csv --target label -o model",
         "  the command line: calibayes --help (after `. .venv/bin/activate`, if `make` set it up)",
     ]
