@@ -123,7 +123,8 @@ def load(path: str | Path) -> Model:
     try:
         tree = read_tree(place, _KIND)
     except TreeFileError as error:
-        raise ModelFileError(f"{told} cannot be loaded: {' '.join(str(error).split())}.") from None
+        why = " ".join(str(error).split())
+        raise ModelFileError(f"{told} cannot be loaded: {why}. Pass a file that `calibayes train` wrote.") from None
     try:
         return _model(Fields(tree, "the model"), tree, told)
     except ModelFileError as error:

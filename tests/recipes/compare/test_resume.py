@@ -215,6 +215,16 @@ def test_another_setting_in_the_same_folder_is_another_training(undisturbed: Sho
     assert trained == []
 
 
+def test_results_of_another_data_set_are_not_replaced_in_silence(tmp_path: Path) -> None:
+    few = replace(TINY, seeds=1, lams=(3.0,), betas=(0.1,), epochs=1)
+    assert "will be replaced" not in shown(tmp_path, few).err
+    assert "will be replaced" not in shown(tmp_path, few).err
+    (tmp_path / "report.html").write_text("of the points")
+    said = shown(tmp_path, few, replace(BLOBS, name="others", title="Other points")).err
+    assert f"{tmp_path} holds a comparison on Points in the plane: its table and page will be replaced." in said
+    assert not (tmp_path / "report.html").exists(), "the page is written last, which is left out here"
+
+
 CHANGES: list[dict[str, Any]] = [
     {"train": 90},
     {"validation": 70},

@@ -29,15 +29,18 @@ def shown(value: object) -> str:
 
 
 def listed(values: Iterable[object]) -> str:
-    """``values`` in quotes with commas between them, the first dozen if there are many.
+    """``values`` in quotes with commas between them; if there are many, the first ones and the last, which is often the target.
 
     Examples:
         >>> listed(["cat", "dog"])
         "'cat', 'dog'"
+        >>> listed(range(100))
+        "'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', …, '99' (100 in all)"
     """
-    every = list(values)
-    head = ", ".join(shown(value) for value in every[:_LIST_LIMIT])
-    return head if len(every) <= _LIST_LIMIT else f"{head}, … ({len(every)} in all)"
+    every = [shown(value) for value in values]
+    if len(every) <= _LIST_LIMIT:
+        return ", ".join(every)
+    return ", ".join([*every[: _LIST_LIMIT - 1], "…", every[-1]]) + f" ({len(every)} in all)"
 
 
 def counted(number: int, noun: str) -> str:

@@ -27,7 +27,7 @@ from calibayes.recipes.compare.words import closing_words
 from calibayes.report import study, write_page
 from calibayes.sweeps.folder import machine, prepare, unwritable, versions, write_whole
 
-__all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "write"]
+__all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "title_in", "write"]
 
 RUNS = "runs"
 PREDICTIONS = "predictions"
@@ -52,6 +52,7 @@ def write(found: Comparison, folder: Path, *, printed: str, command: str) -> Non
         command: what the user typed, for the record.
     """
     try:
+        (folder / "report.html").unlink(missing_ok=True)  # the last to be written: never one of other results
         _write_predictions(found, folder / PREDICTIONS)
         numbers = json.dumps(as_json_numbers(describe(found, command)), indent=2, ensure_ascii=False)
         write_whole(folder / "results.json", (numbers + "\n").encode())
@@ -60,6 +61,14 @@ def write(found: Comparison, folder: Path, *, printed: str, command: str) -> Non
         write_page(_study(found, command), folder / "report.html")
     except OSError as error:
         raise unwritable(folder, error) from error
+
+
+def title_in(folder: Path) -> str | None:
+    """The data set of the comparison whose results are in a folder, if there are any."""
+    try:
+        return str(json.loads((folder / "results.json").read_text(encoding="utf-8"))["task"]["title"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _study(found: Comparison, command: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from calibayes.checks import positive_integer
 from calibayes.recipes.compare.comparison import compare
-from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, write
+from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, title_in, write
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
@@ -51,9 +51,21 @@ def show(
     prepare(folder)
     workers = default_workers() if workers is None else positive_integer("workers", workers)
     aside.print(opening_words(task, settings, workers), soft_wrap=True)
+    other = title_in(folder)
+    if other not in (None, task.title):
+        aside.print(
+            f"{folder} holds a comparison on {other}: its table and page will be replaced.", soft_wrap=True, markup=False
+        )
     progress = Progress(aside, "training", "testing")
     try:
         found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
+        words = Text(closing_words(found.verdict, found.differences, settings, task))
+        tables = [scores_table(found.entries.values(), settings, task)]
+        tables += [above_table(found.verdict)] if found.verdict.above else []
+        shown = Group(*tables, words)
+        print_found(console, shown)
+        aside.print("Writing tables, diagrams and the page …")
+        write(found, folder, printed=as_text(shown), command=command)
     except KeyboardInterrupt:
         aside.print(
             f"Stopped. {progress.done} of {settings.trainings} trainings are kept in {folder}; to go on: {command}",
@@ -61,13 +73,6 @@ def show(
             markup=False,
         )
         raise SystemExit(_INTERRUPTED) from None
-    words = Text(closing_words(found.verdict, found.differences, settings, task))
-    tables = [scores_table(found.entries.values(), settings, task)]
-    tables += [above_table(found.verdict)] if found.verdict.above else []
-    shown = Group(*tables, words)
-    print_found(console, shown)
-    aside.print("Writing tables, diagrams and the page …")
-    write(found, folder, printed=as_text(shown), command=command)
     print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder))
 
 
