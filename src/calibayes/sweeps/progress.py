@@ -54,7 +54,7 @@ class Progress:
         self._count += note is not None
         left = (time.monotonic() - self._begin) * (self._cost / self._spent - 1)
         # After the first job alone the estimate would forget those that other workers have nearly finished.
-        words = f"about {_clock(left)} left" if self._jobs > 1 and round(left) else ""
+        words = f"about {_clock(left)} left" if self._jobs > 1 else ""
         self._update(words)
         if self._console is not None and note is not None and (keep or not self._console.is_terminal):
             width = len(str(self._total))

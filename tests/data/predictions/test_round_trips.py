@@ -42,6 +42,7 @@ NAMES = st.lists(st.one_of(st.sampled_from(ODD), st.text(LETTERS, min_size=1, ma
 @given(names=NAMES, seed=st.integers(0, 100), mark=st.sampled_from([",", ";", "\t"]))
 @example(names=["a", " a", "a "], seed=0, mark=",")
 @example(names=["1", "01", "1.0"], seed=0, mark=",")
+@example(names=["a", "\ufeff"], seed=0, mark=",")
 @example(names=["two\nlines", "two\r\nlines", "two\rlines"], seed=0, mark=";")
 def test_odd_class_names(names: list[str], seed: int, mark: str) -> None:
     probs, targets = predictions(3 * len(names), len(names), seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import zlib
 from array import array
@@ -95,7 +96,8 @@ class CsvFile:
             try:
                 stream = open_bytes(self._path)
                 stream.seek(self._layout.offset)
-                with Lending(stream) as file:
+                # Arrow leaves out a byte order mark where it begins: so it gets one that is none of the file's.
+                with Lending(stream, codecs.BOM_UTF8) as file:
                     contents = self._fast(file, texts, numbers)
                     # Quotation marks come in pairs, but also alone inside a cell (5" of rain): that takes a closer look.
                     suspect = file.quotes % 2 == 1

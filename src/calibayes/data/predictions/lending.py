@@ -19,12 +19,16 @@ class Lending:
     asks for the lock while Python ends is killed in the middle of a destructor, and the process with it (SIGABRT after the
     last line). So leaving this context waits until Arrow has let go: forget the reader before.
 
+    Args:
+        stream: the file, where Arrow is to begin.
+        first: bytes that come before those of the file.
+
     Attributes:
         quotes: how many quotation marks have been read.
     """
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[bytes], first: bytes = b"") -> None:
+        self._stream, self._first = stream, first
         self._lent: weakref.ref[_Lent] | None = None
         self.quotes = 0
 
@@ -36,9 +40,10 @@ class Lending:
 
     def read(self, size: int | None) -> bytes:
         """The next bytes."""
-        data = self._stream.read(-1 if size is None else size)
+        first, self._first = self._first, b""
+        data = self._stream.read(-1 if size is None or size < 0 else max(0, size - len(first)))
         self.quotes += data.count(b'"')
-        return data
+        return first + data if first else data
 
     def __enter__(self) -> Lending:
         return self
