@@ -32,7 +32,9 @@ def save(posterior: Posterior, path: str | Path) -> None:
         path: the file, ``model.safetensors`` say.
 
     Examples:
-        >>> path = getfixture("tmp_path") / "model.safetensors"
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "model.safetensors"
         >>> net = torch.nn.Linear(4, 3)
         >>> calibayes.save(calibayes.MeanField(net), path)
         >>> calibayes.load(path, net).num_bayesian
@@ -60,7 +62,9 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
         ModelFileError: the file is missing, torn, or of another architecture; then it says which parameter differs.
 
     Examples:
-        >>> path = getfixture("tmp_path") / "model.safetensors"
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "model.safetensors"
         >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3))
         >>> calibayes.save(posterior, path)
         >>> torch.equal(calibayes.load(path, torch.nn.Linear(4, 3)).mu, posterior.mu)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from gzip import BadGzipFile
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ __all__ = ["delimited_tables"]
 _BLOCK = 1 << 23  # bytes that are read at a time; a row has to fit
 
 
-def delimited_tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Iterator[Any]:
+def delimited_tables(path: Path, *, encoding: str = "utf-8", delimiter: str | None = None) -> Generator[Any, None, None]:
     """The rows of a delimited file as Arrow tables whose cells are texts, in constant memory.
 
     Args:
@@ -43,7 +43,7 @@ def delimited_tables(path: Path, *, encoding: str = "utf-8", delimiter: str | No
         raise DataError(f"{shown_path(path)}: this is no {encoding} text ({error}). Name its encoding: --encoding.") from None
 
 
-def _tables(path: Path, layout: Layout, encoding: str) -> Iterator[Any]:
+def _tables(path: Path, layout: Layout, encoding: str) -> Generator[Any, None, None]:
     import pyarrow as pa
     from pyarrow import csv
 

@@ -68,7 +68,9 @@ def train(
         progress: show a progress line; by default not, and with None where standard error is a terminal.
 
     Examples:
-        >>> path = getfixture("tmp_path") / "dice.csv"
+        >>> from pathlib import Path
+        >>> from tempfile import mkdtemp
+        >>> path = Path(mkdtemp()) / "dice.csv"
         >>> _ = path.write_text("x,label\\n" + "".join(f"{i % 6},{'low' if i % 6 < 3 else 'high'}\\n" for i in range(60)))
         >>> trained = train(path, target="label", scheme="fnn", epochs=3)
         >>> trained.model.classes, trained.scores.n

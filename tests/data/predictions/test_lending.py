@@ -41,7 +41,7 @@ def test_also_where_reading_ends_early(tmp_path: Path, lent: list[Lending]) -> N
     parts = delimited_tables(written(tmp_path / "long.csv", 4_000_000))
     next(parts)
     assert lent[0]._is_out()
-    parts.close()  # type: ignore[attr-defined]
+    parts.close()
     assert not lent[0]._is_out()
 
 
