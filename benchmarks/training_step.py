@@ -15,7 +15,7 @@ import calibayes as cb
 from benchmarks.timing import Timing, interleaved
 from calibayes.data.sources import Batch
 from calibayes.networks import MLP, TextCNN, resnet20
-from calibayes.posterior import Posterior
+from calibayes.posterior import NetworkPosterior
 from calibayes.training.data_terms import Place
 from calibayes.training.step import Stepper, StepSettings
 
@@ -58,7 +58,7 @@ def measure(name: str) -> dict[str, Timing]:
         for kind in kinds:
             for lam in (0.0, 10.0):
                 label = f"{'Point' if kind == 'point' else f'MeanField R={samples}'}{' + WMMCE' if lam else ''}"
-                posterior: Posterior = cb.Point(net) if kind == "point" else cb.MeanField(net)
+                posterior: NetworkPosterior = cb.Point(net) if kind == "point" else cb.MeanField(net)
                 runs[label] = our_step(posterior, x, y, samples, lam)
     return interleaved(runs, repeats=repeats)
 
@@ -83,7 +83,7 @@ def plain_step(net: nn.Module, x: Tensor, y: Tensor) -> Callable[[], object]:
     return step
 
 
-def our_step(posterior: Posterior, x: Tensor, y: Tensor, samples: int, lam: float) -> Callable[[], object]:
+def our_step(posterior: NetworkPosterior, x: Tensor, y: Tensor, samples: int, lam: float) -> Callable[[], object]:
     """As `fit` takes it."""
     optimizer = adam(posterior.parameter_groups())
     stepper = Stepper(posterior.train(), cb.Objective(lam=lam), optimizer, 10_000, StepSettings(samples=samples))

@@ -15,7 +15,7 @@ from torch import nn
 import calibayes as cb
 from calibayes.checkpoint import _architecture
 from calibayes.errors import ModelFileError
-from calibayes.posterior import Posterior
+from calibayes.posterior import NetworkPosterior
 from calibayes.treefile import write_tree
 
 
@@ -31,7 +31,7 @@ class Net(nn.Module):
         return logits
 
 
-def posteriors() -> dict[str, Posterior]:
+def posteriors() -> dict[str, NetworkPosterior]:
     frozen = Net()
     frozen.body.requires_grad_(False)
     groups = {"head.*": 0.5, "*": 0.1}

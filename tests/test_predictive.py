@@ -31,10 +31,10 @@ def wide(net: nn.Module | None = None) -> cb.MeanField:
 @cases
 def test_average_over_an_explicit_loop(case: Case) -> None:
     posterior, inputs = wide(case.build()).eval(), case.inputs()
-    scales, probs = posterior.scales(), []
+    probs = []
     with torch.no_grad():
         for s in range(5):
-            vectors = posterior.draw(generator_for(torch.device("cpu"), 3, "predict", s), scales)
+            vectors = posterior.draw(generator_for(torch.device("cpu"), 3, "predict", s))
             probs.append(posterior.call(vectors, inputs).softmax(-1))
     each = torch.stack(probs)
     found = cb.predict(posterior, inputs, samples=5, seed=3, keep_samples=True)

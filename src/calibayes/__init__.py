@@ -20,8 +20,12 @@ from calibayes.displays import ReliabilityDisplay as ReliabilityDisplay
 from calibayes.metrics import evaluate as evaluate
 from calibayes.objective import SCHEMES as SCHEMES
 from calibayes.objective import Objective as Objective
+from calibayes.posterior import Ensemble as Ensemble
+from calibayes.posterior import Group as Group
 from calibayes.posterior import MeanField as MeanField
+from calibayes.posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior import Point as Point
+from calibayes.posterior import Posterior as Posterior
 from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
 from calibayes.training import EarlyStopping as EarlyStopping

@@ -11,14 +11,11 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from calibayes.errors import CheckpointError, ModelFileError, UnsupportedNetworkError
-from calibayes.posterior.base import Posterior
-from calibayes.posterior.flat import Skeleton
-from calibayes.posterior.groups import GaussianGroup
-from calibayes.posterior.mean_field import MeanField
-from calibayes.posterior.point import Point
+from calibayes.posterior.base import Posterior, posterior_from, registered_kinds
+from calibayes.posterior.rebuilding import OtherArchitectureError
 from calibayes.treefile import TreeFileError, read_tree, write_tree
 
-__all__ = ["CheckpointFolder", "as_tree", "check_prior", "from_tree", "load", "prior_of", "save"]
+__all__ = ["CheckpointFolder", "as_tree", "check_prior", "from_tree", "load", "save"]
 
 _KEPT = 2
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
@@ -40,6 +37,12 @@ def save(posterior: Posterior, path: str | Path) -> None:
         >>> calibayes.load(path, net).num_bayesian
         15
     """
+    kind = getattr(posterior, "kind", None)
+    if kind not in registered_kinds():
+        raise ModelFileError(
+            f"A {type(posterior).__name__} cannot be saved: its `kind` is {kind!r}, which no file could be loaded by. Give the "
+            "class a `kind` of its own, and implement `config` and `from_config`."
+        )
     try:
         write_tree(Path(path), "model", as_tree(posterior))
     except OSError as error:
@@ -81,92 +84,33 @@ def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
     """The posterior that a file holds; ``path`` is for messages, everything else is as in `load`."""
     try:
         saved = tree["architecture"]
-        posterior = _rebuilt(saved, net, str(path))
+        posterior = posterior_from(net, saved)
         posterior.load_state_dict(tree["state"])
         return posterior.train(saved["training"])
     except UnsupportedNetworkError:
         raise
+    except OtherArchitectureError as error:
+        raise ModelFileError(f"{path} is of another architecture: {error}.") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         raise ModelFileError(f"{path} does not hold a whole model: {type(error).__name__}: {error}") from error
 
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
     """What a file and a network must have in common, and how to build the posterior from the network."""
-    gaussians = [group for group in posterior.groups if isinstance(group, GaussianGroup)]
-    types = {name: value.dtype for name, value in posterior.mean().items()}
-    return {
-        "kind": posterior.kind,
-        "parameters": {
-            choice.name: {"shape": list(choice.shape), "dtype": str(types[choice.name])} for choice in posterior.choices
-        },
-        "buffers": {
-            name: {"shape": list(value.shape), "dtype": str(value.dtype)} for name, value in posterior.buffer_values().items()
-        },
-        "roles": {choice.name: choice.role for choice in posterior.choices},
-        "prior_std": posterior.prior_std if isinstance(posterior, MeanField) else None,
-        "prior_mean": any(group.prior_mean is not None for group in gaussians),
-        "training": posterior.training,
-    }
-
-
-def prior_of(posterior: Posterior) -> dict[str, Any]:
-    """What a prior is known by: the standard deviation of each group, and whether its mean is zero or stored."""
-    gaussians = [group for group in posterior.groups if isinstance(group, GaussianGroup)]
-    return {
-        "prior_std": {group.name: group.prior_std for group in gaussians},
-        "prior_mean": "stored" if any(group.prior_mean is not None for group in gaussians) else "zero",
-    }
+    return {**posterior.config(), "training": posterior.training}
 
 
 def check_prior(saved: Mapping[str, Any], posterior: Posterior, place: str) -> None:
-    """Raise `CheckpointError` unless what was saved, as `prior_of` told it, is the posterior's prior."""
-    for name, value in prior_of(posterior).items():
-        if saved[name] != value:
+    """Raise `CheckpointError` unless what was saved of ``posterior.prior()`` is the posterior's own prior."""
+    then, now = _flat(saved), _flat(posterior.prior())
+    for name in dict.fromkeys([*then, *now]):
+        if then.get(name) != now.get(name):
             raise CheckpointError(
-                f"{place} belongs to another posterior: `{name}` is {saved[name]} there and {value} here. "
+                f"{place} belongs to another posterior: `{name}` is {then.get(name)} there and {now.get(name)} here. "
                 "Use another checkpoint, or the same prior."
             )
-
-
-def _rebuilt(saved: Mapping[str, Any], net: nn.Module, path: str) -> Posterior:
-    if saved["kind"] not in ("point", "mean-field"):
-        raise ModelFileError(f"{path} holds a posterior of the unknown kind {saved['kind']!r}.")
-    skeleton = Skeleton(net)
-    point = Point(skeleton.filled({**skeleton.parameters, **skeleton.buffers}, skeleton.parameters))
-    here = _architecture(point)
-    for what in ("parameters", "buffers"):
-        _compare(saved[what], here[what], what[:-1], path)
-    roles = saved["roles"]
-    network = point.network()
-    for name, parameter in network.named_parameters():
-        parameter.requires_grad_(roles[name] != "frozen")
-    if saved["kind"] == "point":
-        return Point(network)
-    return MeanField(
-        network,
-        prior_std=saved["prior_std"],
-        where=lambda name, _: roles.get(name) == "bayesian",
-        prior_mean="initial" if saved["prior_mean"] else None,
-    )
-
-
-def _compare(saved: Mapping[str, Any], here: Mapping[str, Any], what: str, path: str) -> None:
-    for name in [*saved, *here]:
-        if name not in here:
-            problem = f"it has a {what} {name!r}, the network has not"
-        elif name not in saved:
-            problem = f"the network has a {what} {name!r}, it has not"
-        elif saved[name] != here[name]:
-            problem = f"{what} {name!r} has {_told(saved[name])} in the file and {_told(here[name])} in the network"
-        else:
-            continue
-        raise ModelFileError(f"{path} is of another architecture: {problem}.")
-
-
-def _told(entry: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in entry.items())
 
 
 def _flat(tree: Any, place: str = "") -> dict[str, Any]:

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.sources import Source
-from calibayes.data.structure import as_tensors, batch_length, moved, rows
+from calibayes.data.structure import as_tensors, batch_length, rows
 from calibayes.devices import widest
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.base import Posterior, Samples
 from calibayes.posterior.outputs import logits_of
-from calibayes.randomness import generator_for
 
-__all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source"]
+__all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source", "samples_for"]
 
-Samples = int | Literal["mean"]
+_USUAL_SAMPLES = 20
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Predictive:
         probs: $p(y|x,D)$, shape ``[n, K]``.
         aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$: what more data would not settle.
         samples: every sample's probabilities, ``[S, n, K]``, if they were asked for.
+        members_entropy: the mean entropy of an `Ensemble`'s members, each averaged over its own samples; ``None`` for others.
 
     Examples:
         >>> samples = torch.tensor([[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.1, 0.9]]])  # S = 2, n = 2
@@ -47,6 +48,7 @@ class Predictive:
     probs: Tensor
     aleatoric: Tensor
     samples: Tensor | None = None
+    members_entropy: Tensor | None = None
 
     @property
     def confidence(self) -> Tensor:
@@ -69,12 +71,24 @@ class Predictive:
         """What the samples disagree about: ``entropy`` minus ``aleatoric``, the mutual information of label and weights."""
         return (self.entropy - self.aleatoric).clamp_min(0)
 
+    @property
+    def between(self) -> Tensor:
+        """What the members of an `Ensemble` disagree about: the part of ``epistemic`` between them."""
+        if self.members_entropy is None:
+            return torch.zeros_like(self.aleatoric)
+        return (self.entropy - self.members_entropy).clamp_min(0)
+
+    @property
+    def within(self) -> Tensor:
+        """What the samples of each member disagree about: the rest of ``epistemic``."""
+        return (self.epistemic - self.between).clamp_min(0)
+
 
 def predict(
     posterior: Posterior,
     x: Any,
     *,
-    samples: Samples = 20,
+    samples: Samples | None = None,
     batch_size: int = 512,
     seed: int = 0,
     keep_samples: bool = False,
@@ -87,9 +101,10 @@ def predict(
     the result, with the number of examples.
 
     Args:
-        posterior: a trained posterior; a `Point` has one sample.
+        posterior: a trained posterior; a `Point` has one sample, an `Ensemble` at least one for each member.
         x: inputs: a tensor, a tuple or dict of tensors, a Dataset or a DataLoader (labels in it are ignored).
-        samples: $S$, or ``"mean"`` for the mean weights alone.
+        samples: $S$, 20 by default; ``"mean"`` for the mean weights alone, ``"closed-form"`` where the posterior has one. An
+            `Ensemble` draws $\lceil S/M \rceil$ from each member that is random.
         batch_size: how many examples go through the network at once.
         seed: of the samples.
         keep_samples: also return every sample's probabilities.
@@ -106,9 +121,11 @@ def predict(
     """
     if not isinstance(posterior, Posterior):
         raise InvalidArgumentError(
-            f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
+            f"Expected `posterior` to be a posterior such as Point or MeanField, but got {type(posterior).__name__}. "
+            "Wrap it: `Point(net)`."
         )
     positive_integer("batch_size", batch_size)
+    _check_not_ignored(posterior, samples)
     processes, totals = Processes.of(group), list[int]()
     _check_shareable(posterior, processes)
     own = _run(posterior, _blocks(x, batch_size, processes, totals), samples, seed, keep_samples, dtype)
@@ -116,7 +133,7 @@ def predict(
 
 
 def predict_source(
-    posterior: Posterior, source: Source, *, samples: Samples, seed: int, processes: Processes = ALONE
+    posterior: Posterior, source: Source, *, samples: Samples | None, seed: int, processes: Processes = ALONE
 ) -> tuple[Predictive, Tensor, Tensor | None]:
     """The predictive of labelled data that is read once, with the labels, and weights if there are any, in the same order.
 
@@ -146,7 +163,8 @@ def _check_shareable(posterior: Posterior, processes: Processes) -> None:
     """Raise if what is predicted of an example depends on those beside it, and so on how they are shared out."""
     odd = [
         name
-        for name, part in posterior.structure().named_modules()
+        for member in posterior.members
+        for name, part in member.structure().named_modules()
         if processes.size > 1 and isinstance(part, _BatchNorm) and part.running_mean is None
     ]
     if odd:
@@ -161,60 +179,106 @@ def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Pred
     if processes.size == 1:
         return own
     kept = None if own.samples is None else whole(own.samples.movedim(1, 0), totals, processes).movedim(0, 1)
-    return Predictive(whole(own.probs, totals, processes), whole(own.aleatoric, totals, processes), kept)
+    between = None if own.members_entropy is None else whole(own.members_entropy, totals, processes)
+    return Predictive(whole(own.probs, totals, processes), whole(own.aleatoric, totals, processes), kept, between)
 
 
 @torch.no_grad()
 def _run(
     posterior: Posterior,
     blocks: Iterator[Sequence[Any]],
-    samples: Samples,
+    samples: Samples | None,
     seed: int,
     keep_samples: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Predictive:
-    number_of_samples("samples", samples)
-    count = 1 if samples == "mean" or posterior.num_bayesian == 0 else samples
+    wanted = _USUAL_SAMPLES if samples is None else samples
+    if wanted != "closed-form":
+        number_of_samples("samples", wanted)
     results = []
+    # What a head keeps of a batch need not be kept of all of them.
+    apart = any(member.head is not None for member in posterior.members)
     with posterior.evaluating():
         for block in blocks:
-            if len(block):
-                results.append(_run_block(posterior, block, count, samples == "mean", seed, keep_samples, dtype))
+            for part in [[each] for each in block] if apart else [block] if len(block) else []:
+                results.append(_run_block(posterior, part, wanted, seed, keep_samples, dtype))
     if not results:
         raise DataError("There is nothing to predict: `x` has no examples.")
-    probs, aleatoric, kept = zip(*results, strict=True)
-    return Predictive(torch.cat(probs), torch.cat(aleatoric), torch.cat(kept, dim=1) if keep_samples else None)
+    return Predictive(
+        torch.cat([each.probs for each in results]),
+        torch.cat([each.aleatoric for each in results]),
+        torch.cat([each.samples for each in results if each.samples is not None], dim=1) if keep_samples else None,
+        _joined([each.members_entropy for each in results]),
+    )
+
+
+def _joined(parts: Sequence[Tensor | None]) -> Tensor | None:
+    there = [each for each in parts if each is not None]
+    return torch.cat(there) if there else None
+
+
+def samples_for(posterior: Posterior, samples: Samples) -> Samples:
+    """``samples``, or ``"mean"`` for a posterior whose samples are all alike: for doors that always have a number."""
+    return samples if posterior.random else "mean"
+
+
+def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
+    """Raise if someone asks for samples of a network whose dropout is off when it predicts: all would be alike."""
+    if posterior.random or not isinstance(samples, int) or samples <= 1:
+        return
+    for name, part in (pair for member in posterior.members for pair in member.structure().named_modules()):
+        if isinstance(part, _DropoutNd) and part.p > 0:
+            raise InvalidArgumentError(
+                f"A {type(posterior).__name__} has one value per weight, and its dropout ({name!r}) is off when it predicts, "
+                f"so `samples={samples}` would be one sample. Use `MCDropout(net)` to keep dropout on, or leave `samples` out."
+            )
 
 
 def _run_block(
-    posterior: Posterior,
-    block: Sequence[Any],
-    count: int,
-    at_mean: bool,
-    seed: int,
-    keep_samples: bool,
-    dtype: torch.dtype | None,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """All samples over a block of batches: weights are drawn, and put in place, once for the block."""
-    scales, device = posterior.scales(), posterior.device
+    posterior: Posterior, block: Sequence[Any], samples: Samples, seed: int, keep_samples: bool, dtype: torch.dtype | None
+) -> Predictive:
+    """All networks of the ensemble over a block of batches: weights are drawn, and put in place, once for the block."""
     sizes = [batch_length(inputs, "x") for inputs in block]
-    total = entropies = torch.empty(0)
-    kept = []
-    for s in range(count):
-        generator = generator_for(device, seed, "predict", s)
-        vectors = posterior.mean_vectors() if at_mean else posterior.draw(generator, scales)
-        outputs = posterior.calls(vectors, (moved(inputs, device) for inputs in block))
+    kept: list[Tensor] = []
+    members: list[_Mean] = []
+    for member, outputs in posterior.outputs(block, samples, seed):
         logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
         probs = logits.softmax(-1, dtype=dtype)
-        entropy = torch.special.entr(probs).sum(-1)
         if keep_samples:
             kept.append(probs.clone())
-        if s == 0:
-            total, entropies = probs, entropy
+        if member == len(members):
+            members.append(_Mean())
+        members[member].add(probs, torch.special.entr(probs).sum(-1))
+    means = [each.mean() for each in members]
+    stacked = torch.stack(kept) if kept else None
+    if len(means) == 1:
+        return Predictive(*means[0], stacked)
+    whole_mean = _Mean()
+    for each in means:
+        whole_mean.add(*each)
+    of_members = sum((torch.special.entr(probs).sum(-1) for probs, _ in means[1:]), torch.special.entr(means[0][0]).sum(-1))
+    return Predictive(*whole_mean.mean(), stacked, of_members / len(means))
+
+
+class _Mean:
+    """A running mean of probabilities and of their entropies."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._probs = self._entropies = torch.empty(0)
+
+    def add(self, probs: Tensor, entropies: Tensor) -> None:
+        """Count one network; the first one's tensors are used up."""
+        self._count += 1
+        if self._count == 1:
+            self._probs, self._entropies = probs.clone(), entropies.clone()
         else:
-            total += probs
-            entropies += entropy
-    return total / count, entropies / count, torch.stack(kept) if kept else None
+            self._probs += probs
+            self._entropies += entropies
+
+    def mean(self) -> tuple[Tensor, Tensor]:
+        """The mean of both."""
+        return self._probs / self._count, self._entropies / self._count
 
 
 def _blocks(x: Any, batch_size: int, processes: Processes, totals: list[int]) -> Iterator[Sequence[Any]]:

@@ -11,7 +11,8 @@ from torch.distributions import Normal, kl_divergence
 
 import calibayes as cb
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.groups import GaussianGroup
+from calibayes.posterior.gaussian import GaussianGroup
+from calibayes.predictive import samples_for
 
 PRIORS = {"0.*": 0.2, "*.weight": 0.05, "*": 1.5}
 
@@ -146,7 +147,7 @@ def test_no_width_and_no_prior_is_a_point() -> None:
         point, narrow = cb.Point(net), cb.MeanField(net, init_std=1e-12)
         for posterior in (point, narrow):
             cb.fit(posterior, inputs, cb.Objective(beta=0.0), epochs=3, batch_size=4, optimizer=sgd)
-        one, other = (cb.predict(posterior, inputs[0], samples=4) for posterior in (point, narrow))
+        one, other = (cb.predict(posterior, inputs[0], samples=samples_for(posterior, 4)) for posterior in (point, narrow))
         assert torch.allclose(one.probs, other.probs, atol=1e-6)
         assert torch.allclose(other.epistemic, torch.zeros(()), atol=1e-6)
 

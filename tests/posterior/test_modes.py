@@ -8,6 +8,7 @@ from tests.posterior.zoo import SeveralInputs, normalised
 from torch import nn
 
 import calibayes as cb
+from calibayes.predictive import samples_for
 
 kinds = pytest.mark.parametrize("kind", [cb.Point, cb.MeanField])
 
@@ -22,7 +23,7 @@ def test_parts_keep_the_modes_they_were_given_in(kind: Any) -> None:
     net[1].eval()  # type: ignore[index]
     posterior = kind(net)
     assert modes(posterior.network()) == modes(net)
-    cb.predict(posterior, torch.randn(3, 2, 3, 3), samples=2)
+    cb.predict(posterior, torch.randn(3, 2, 3, 3), samples=samples_for(posterior, 2))
     assert modes(posterior.network()) == modes(net)
     assert modes(posterior.eval().network()) == modes(net.eval())
     net.train()

@@ -14,10 +14,11 @@ from tests.posterior.zoo import CASES, CLASSES, EXAMPLES, Case
 from torch import Tensor, nn
 
 import calibayes as cb
-from calibayes.posterior import Posterior
+from calibayes.posterior import NetworkPosterior
 from calibayes.posterior.flat import split_inputs
+from calibayes.predictive import samples_for
 
-POSTERIORS: dict[str, Callable[[nn.Module], Posterior]] = {"point": cb.Point, "mean-field": cb.MeanField}
+POSTERIORS: dict[str, Callable[[nn.Module], NetworkPosterior]] = {"point": cb.Point, "mean-field": cb.MeanField}
 kinds = pytest.mark.parametrize("kind", POSTERIORS)
 cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -48,7 +49,7 @@ def assert_same_bits(one: dict[str, Tensor], other: dict[str, Tensor]) -> None:
         assert torch.equal(one[name], other[name]), name
 
 
-def train(posterior: Posterior, case: Case, **settings: Any) -> cb.History:
+def train(posterior: NetworkPosterior, case: Case, **settings: Any) -> cb.History:
     return cb.fit(posterior, case.data(), cb.Objective(), **{"epochs": 2, "batch_size": 5, **settings})
 
 
@@ -70,7 +71,8 @@ def test_mean_weights_give_the_original_logits(kind: str, case: Case) -> None:
 @kinds
 @cases
 def test_probabilities_sum_to_one(kind: str, case: Case) -> None:
-    predictive = cb.predict(POSTERIORS[kind](case.build()), case.inputs(), samples=3)
+    posterior = POSTERIORS[kind](case.build())
+    predictive = cb.predict(posterior, case.inputs(), samples=samples_for(posterior, 3))
     assert predictive.probs.shape == (EXAMPLES, CLASSES)
     assert torch.allclose(predictive.probs.sum(-1), torch.ones((), dtype=predictive.probs.dtype))
 
@@ -102,7 +104,7 @@ def test_data_gradient_reaches_every_bayesian_weight(case: Case) -> None:
         vectors = [vector for vector in group.parameters() if vector.grad is not None]
         assert len(vectors) == len(list(group.parameters()))
         for vector in vectors:
-            for name, gradient in group.layout.views(vector.grad).items():  # type: ignore[operator, union-attr]
+            for name, gradient in group.layout.views(vector.grad).items():  # type: ignore[arg-type]
                 assert bool((gradient != 0).any()), name
 
 
@@ -161,7 +163,7 @@ def test_state_dict_round_trip(kind: str, case: Case) -> None:
     train(posterior, case)
     other.load_state_dict(posterior.state_dict())
     inputs = case.inputs()
-    one, two = (cb.predict(each, inputs, samples=2).probs for each in (posterior, other))
+    one, two = (cb.predict(each, inputs, samples=samples_for(each, 2)).probs for each in (posterior, other))
     assert torch.equal(one, two)
 
 

@@ -9,7 +9,7 @@ from tests.posterior.zoo import mlp
 
 import calibayes as cb
 from calibayes.errors import OptimizerError
-from calibayes.posterior import Posterior
+from calibayes.posterior import NetworkPosterior
 
 OPTIMIZERS: list[type[torch.optim.Optimizer]] = [
     torch.optim.SGD,
@@ -53,7 +53,7 @@ def test_any_optimizer_trains(kind: Any, optimizer: Callable[..., torch.optim.Op
 
 
 @pytest.mark.parametrize("posterior", [cb.Point(mlp()), cb.MeanField(mlp())], ids=["point", "mean-field"])
-def test_parameters_are_the_vectors_alone(posterior: Posterior) -> None:
+def test_parameters_are_the_vectors_alone(posterior: NetworkPosterior) -> None:
     vectors = list(posterior.parameters())
     assert all(vector.dim() == 1 for vector in vectors)
     assert [vector.numel() for vector in vectors] == [51] * (1 if posterior.kind == "point" else 2)

@@ -8,7 +8,7 @@ from tests.posterior.zoo import Tied
 from torch import Tensor
 
 import calibayes as cb
-from calibayes.posterior.groups import GaussianGroup
+from calibayes.posterior.gaussian import GaussianGroup
 
 
 def posterior() -> cb.MeanField:
@@ -30,10 +30,9 @@ def loss(vectors: list[Tensor]) -> Tensor:
 @pytest.mark.parametrize("count", [1, 3])
 def test_of_samples(count: int) -> None:
     made = posterior()
-    scales = made.scales()
-    draws = [made.draw(generator, scales) for generator in generators(count)]
+    draws = [made.draw(generator) for generator in generators(count)]
     expected = torch.autograd.grad(torch.stack([loss(vectors) for vectors in draws]).sum(), list(made.parameters()))
-    leaves, shifts = made.leaves(made.noise(generators(count)), count, scales)
+    leaves, shifts = made.leaves(generators(count))
     for k, vectors in enumerate(draws):
         assert all(torch.equal(leaf if count == 1 else leaf[k], v) for leaf, v in zip(leaves, vectors, strict=True))
     loss(leaves).backward()
@@ -45,9 +44,8 @@ def test_of_samples(count: int) -> None:
 
 def test_gradients_add_up() -> None:
     made = posterior()
-    scales = made.scales()
     for times in (1, 2):
-        leaves, shifts = made.leaves(made.noise(generators(1)), 1, scales)
+        leaves, shifts = made.leaves(generators(1))
         loss(leaves).backward()
         made.pull_back(leaves, shifts)
         found = [vector.grad.clone() for vector in made.parameters() if vector.grad is not None]
@@ -65,7 +63,7 @@ def test_of_the_kl(before: bool) -> None:
     for vector in vectors:
         vector.grad = torch.ones_like(vector) if before else None
     for group in gaussians:
-        group.pull_back_kl(group.scale(), 0.7)
+        group.pull_back_kl(0.7)
     for vector, gradient in zip(vectors, expected, strict=True):
         assert vector.grad is not None
         assert torch.allclose(vector.grad, gradient + int(before), rtol=1e-12, atol=1e-12)

@@ -41,11 +41,10 @@ def test_kept_is_the_average_of_the_samples_updates(samples: int, parts: int) ->
     net = batch_normed()
     posterior = cb.MeanField(net, init_std=0.5)
     x, y = data()
-    scales = posterior.scales()
     updates = []
     for r in range(samples):
-        vectors = posterior.draw(generator_for(torch.device("cpu"), 7, "noise", 0, 0, r), scales)
-        theta = {name: view for k, g in enumerate(posterior.groups) for name, view in g.layout.views(vectors[k]).items()}  # type: ignore[operator, union-attr]
+        vectors = posterior.draw(generator_for(torch.device("cpu"), 7, "noise", 0, 0, r))
+        theta = {name: view for k, g in enumerate(posterior.groups) for name, view in g.layout.views(vectors[k]).items()}
         for part in x[_order(12)].chunk(parts):
             buffers = {name: buffer.clone() for name, buffer in net.named_buffers()}
             functional_call(net, {**theta, **buffers}, (part,))

@@ -15,7 +15,7 @@ from tests.transformers.small import Sentences, arguments, bert, trainer, weight
 
 import calibayes as cb
 from calibayes.errors import OptimizerError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior import NetworkPosterior
 from calibayes.randomness import generator_for
 
 pytestmark = pytest.mark.transformers
@@ -29,12 +29,11 @@ def descending(folder: Path, **settings: Any) -> Any:
     return arguments(folder, **{**plain, "max_steps": 1, **settings})
 
 
-def descended(posterior: Posterior, data: Sentences, objective: cb.Objective, samples: int, size: int) -> torch.Tensor:
+def descended(posterior: NetworkPosterior, data: Sentences, objective: cb.Objective, samples: int, size: int) -> torch.Tensor:
     """The weights after one step, by autograd through the objective as it is written down."""
-    scales = posterior.scales()
     logits = []
     for r in range(samples):
-        vectors = posterior.draw(generator_for(torch.device("cpu"), 42, "noise", 0, 0, r), scales)
+        vectors = posterior.draw(generator_for(torch.device("cpu"), 42, "noise", 0, 0, r))
         logits.append(posterior.call(vectors, data.inputs()).logits)
     terms = objective(torch.stack(logits), data.labels, posterior.kl(), dataset_size=size)
     gradients = torch.autograd.grad(terms.total, list(posterior.parameters()))

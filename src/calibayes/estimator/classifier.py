@@ -25,7 +25,7 @@ from calibayes.estimator.scaling import fitted_scaler, network_inputs
 from calibayes.estimator.settings import OptimizerClass, Settings, Weight
 from calibayes.estimator.uncertainty import Uncertainty
 from calibayes.posterior import MeanField, Point
-from calibayes.predictive import Predictive, predict
+from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.schemes import is_bayesian
 from calibayes.training import EarlyStopping
 
@@ -207,7 +207,8 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float32 if self.scaler_ is None else np.float64, reset=False)
         inputs = network_inputs(x, self.scaler_)
-        return predict(self.posterior_, inputs, samples=self.predict_samples, seed=self._seed, dtype=torch.float64)
+        samples = samples_for(self.posterior_, self.predict_samples)
+        return predict(self.posterior_, inputs, samples=samples, seed=self._seed, dtype=torch.float64)
 
     def _class_weights(self, examples: Examples, classes: npt.NDArray[Any]) -> Floats:
         if self.class_weight == "balanced":

@@ -22,7 +22,7 @@ from calibayes.files.text import TextCoding
 from calibayes.networks import TextCNN
 from calibayes.posterior.base import Posterior
 from calibayes.posthoc import TemperatureScaling
-from calibayes.predictive import Predictive, predict
+from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.folder import versions
 from calibayes.treefile import TreeFileError, read_tree, write_tree
 
@@ -72,7 +72,14 @@ class Model:
         self.check_columns(table.column_names)
         inputs = self.coding.encode(table, first)
         wanted = self.samples if samples is None else samples
-        found = predict(self.posterior, inputs, samples=wanted, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
+        found = predict(
+            self.posterior,
+            inputs,
+            samples=samples_for(self.posterior, wanted),
+            batch_size=_BATCH,
+            seed=self.seed,
+            dtype=torch.float64,
+        )
         if not bool(found.probs.isfinite().all()):
             raise ModelFileError("The model's weights are so large that its probabilities are no numbers. Train it again.")
         return found

@@ -16,7 +16,7 @@ from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.posterior.base import Posterior
 from calibayes.posthoc.settled import settled_temperature
-from calibayes.predictive import predict
+from calibayes.predictive import predict, samples_for
 from calibayes.recipes.schemes import build
 from calibayes.training import History, fit
 
@@ -115,7 +115,12 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
     (held_out, held_out_labels), (tested, labels) = (
         (
             predict(
-                posterior, x, samples=settings.predictive_samples, batch_size=_BATCH, seed=settings.seed, dtype=torch.float64
+                posterior,
+                x,
+                samples=samples_for(posterior, settings.predictive_samples),
+                batch_size=_BATCH,
+                seed=settings.seed,
+                dtype=torch.float64,
             ).probs,
             y,
         )

@@ -11,7 +11,7 @@ from lightning.pytorch import LightningModule
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
 
-from calibayes.checkpoint import check_prior, prior_of
+from calibayes.checkpoint import check_prior
 from calibayes.checks import integer, number_of_samples, positive_integer
 from calibayes.data.sources import as_batch
 from calibayes.devices import widest
@@ -24,7 +24,7 @@ from calibayes.metrics.scores import Scores
 from calibayes.objective import Objective
 from calibayes.posterior import Point
 from calibayes.posterior.base import Posterior
-from calibayes.predictive import Predictive, Samples, inputs_of, predict
+from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
 from calibayes.randomness import seed_globally
 from calibayes.training.data_terms import Place
 from calibayes.training.fit import SchedulerFactory
@@ -157,10 +157,9 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         """The loss of one batch of all processes."""
         assert self._network is not None
         found, place = as_batch(batch, "train"), Place(self.current_epoch, batch_idx, self.global_step)
-        scales = self.posterior.scales()
-        logits = self._network.logits(found, place, scales)
+        logits = self._network.logits(found, place)
         with torch.autocast(self.device.type, enabled=False):
-            kl, group = self.posterior.kl(scales), self._processes().group
+            kl, group = self.posterior.kl(), self._processes().group
             terms = self.objective(logits, found.targets, kl, dataset_size=self._size, step=place.step, group=group)
         # One transfer, in the loss's own type: not every device has float64.
         total, *numbers = torch.stack([value.detach().to(terms.total.dtype) for value in terms]).tolist()
@@ -195,7 +194,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Note the prior, which is no part of the weights."""
-        checkpoint[_PRIOR] = prior_of(self.posterior)
+        checkpoint[_PRIOR] = self.posterior.prior()
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Check that the weights were trained with the same prior."""
@@ -239,7 +238,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         self._evaluation.update(self._predicted(found.inputs, self.evaluation_samples).probs, found.targets, loader)
 
     def _predicted(self, inputs: Any, samples: Samples) -> Predictive:
-        return predict(self.posterior, inputs, samples=samples, seed=self.seed, dtype=widest(self.posterior.device))
+        wanted = samples_for(self.posterior, samples)
+        return predict(self.posterior, inputs, samples=wanted, seed=self.seed, dtype=widest(self.posterior.device))
 
     def _log_scores(self, stage: str) -> None:
         assert self._evaluation is not None

@@ -9,7 +9,7 @@ from calibayes.data.sources import Batch
 from calibayes.distributed import Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
 from calibayes.posterior import StepStatistics
-from calibayes.posterior.base import Posterior, Scales
+from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.data_terms import Place
@@ -27,25 +27,25 @@ class SampledNetwork:
         processes: which run it together.
     """
 
-    def __init__(self, posterior: Posterior, samples: int, seed: int, processes: Processes) -> None:
+    def __init__(self, posterior: NetworkPosterior, samples: int, seed: int, processes: Processes) -> None:
         self._posterior, self._samples, self._seed, self._processes = posterior, samples, seed, processes
         shared = processes.size > 1
         self._norms = list(batch_norms(posterior.structure()).values()) if shared else []
         self._alike = statistics_names(posterior.structure()) if shared else set()
         self._checked = False
 
-    def logits(self, batch: Batch, place: Place, scales: Scales) -> Tensor:
+    def logits(self, batch: Batch, place: Place) -> Tensor:
         """Logits ``[R, n, K]``, differentiable in the posterior's parameters; running statistics advance once."""
         statistics = StepStatistics(self._posterior)
-        found = torch.stack([self._one(batch, place, r, scales, statistics) for r in range(self._samples)])
+        found = torch.stack([self._one(batch, place, r, statistics) for r in range(self._samples)])
         self._keep(statistics, batch.total)
         return found
 
-    def _one(self, batch: Batch, place: Place, r: int, scales: Scales, statistics: StepStatistics) -> Tensor:
+    def _one(self, batch: Batch, place: Place, r: int, statistics: StepStatistics) -> Tensor:
         """Those of θ_r, which is the same in all processes, while dropout is each one's own."""
         others = (self._processes.rank,) if self._processes.rank else ()
         noise = generator_for(self._posterior.device, self._seed, "noise", place.epoch, place.batch, r)
-        vectors, buffers = self._posterior.draw(noise, scales), statistics.fresh()
+        vectors, buffers = self._posterior.draw(noise), statistics.fresh()
         seed_globally(self._seed, "network", "batch", place.epoch, place.batch, r, 0, *others)
         with synchronised(self._norms, self._processes, counted=True):
             logits = logits_of(self._posterior.call(vectors, batch.inputs, buffers), batch.total)

@@ -1,6 +1,10 @@
-"""What is known about a network's weights: a point, or a distribution."""
+"""Distributions over a network's weights: one file for each kind of posterior."""
 
 from calibayes.posterior.base import Posterior as Posterior
+from calibayes.posterior.ensemble import Ensemble as Ensemble
+from calibayes.posterior.flat import Layout as Layout
+from calibayes.posterior.group import Group as Group
 from calibayes.posterior.mean_field import MeanField as MeanField
+from calibayes.posterior.network_posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior.point import Point as Point
 from calibayes.posterior.statistics import StepStatistics as StepStatistics

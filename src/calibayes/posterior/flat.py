@@ -90,8 +90,10 @@ class Skeleton:
         """Forget the original values; only the shape is needed from here on."""
         self.parameters, self.buffers = {}, {}
 
-    def calls(self, values: dict[str, Tensor], inputs: Iterable[Call]) -> list[Any]:
+    def calls(self, values: dict[str, Tensor], inputs: Iterable[Call], part: str = "") -> list[Any]:
         """The network's output for each input, with ``values`` for every parameter and buffer; updated buffers go back there.
+
+        With the name of a ``part``, that of this part alone.
 
         This is ``torch.func.functional_call`` with the places looked up once: on a small network that looking up takes as
         long as a layer.
@@ -100,7 +102,8 @@ class Skeleton:
         try:
             for name, held, key in self._places:
                 held[key] = values[name]
-            outputs = [self.module(*args, **kwargs) for args, kwargs in inputs]
+            module = self.module.get_submodule(part)
+            outputs = [module(*args, **kwargs) for args, kwargs in inputs]
             for name, held, key in self._places:
                 values[name] = held[key]
         finally:

@@ -3,16 +3,19 @@ r"""A Gaussian over the weights with independent components, eq. (vi_mean_field)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
 
+from calibayes.checks import natural_number
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Posterior
 from calibayes.posterior.flat import Skeleton
-from calibayes.posterior.groups import GaussianGroup, PointGroup
-from calibayes.posterior.point import Point
+from calibayes.posterior.gaussian import GaussianGroup
+from calibayes.posterior.group import GaussianPair, Group
+from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
+from calibayes.posterior.point import point_groups
+from calibayes.posterior.rebuilding import network_with_roles
 from calibayes.posterior.selection import Where, choose, grouped, settings_of
 
 __all__ = ["MeanField", "PriorMean"]
@@ -21,7 +24,7 @@ PriorMean = Mapping[str, Tensor] | Literal["initial"] | None
 
 
 @final
-class MeanField(Posterior):
+class MeanField(NetworkPosterior):
     r"""A mean-field Gaussian over a network's weights (BNN, CA-BNN).
 
     $q(\theta|\varphi) = N(\theta | \mu, \mathrm{Diag}(e^{2\rho}))$ with $\varphi = [\mu, \rho]$, literally two flat vectors,
@@ -36,6 +39,7 @@ class MeanField(Posterior):
             By default every trainable parameter except those of normalisation layers. The other trainable ones are
             trained as point values; frozen ones stay as they are. `audit` prints the outcome.
         prior_mean: $m$: zero by default, ``"initial"`` for the weights of ``net`` (fine-tuning), or a state dict.
+        epochs_before: train so many epochs as a point first (a warm start); the distribution begins after them.
 
     Examples:
         >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
@@ -46,7 +50,7 @@ class MeanField(Posterior):
         (5, 3, 8)
     """
 
-    kind: Final[Literal["mean-field"]] = "mean-field"  # type: ignore[misc]
+    kind: ClassVar[str] = "mean-field"
 
     def __init__(
         self,
@@ -55,45 +59,75 @@ class MeanField(Posterior):
         init_std: float | Mapping[str, float] = 0.01,
         where: Where = None,
         prior_mean: PriorMean = None,
+        epochs_before: int = 0,
     ) -> None:
+        natural_number("epochs_before", epochs_before)
         skeleton = Skeleton(net)
         choices = choose(skeleton, where, bayesian=True)
         chosen = [choice for choice in choices if choice.role == "bayesian"]
-        beside = [choice for choice in choices if choice.role == "point"]
         priors, starts = settings_of("prior_std", prior_std, chosen), settings_of("init_std", init_std, chosen)
-        groups: list[GaussianGroup | PointGroup] = []
+        groups: list[Group] = []
         for name, layout, values in grouped(chosen, skeleton, priors):
-            widths = [starts[weight].value for weight in values]
             group = GaussianGroup(
-                name, layout, layout.flatten(values), init_std=widths, prior_std=priors[next(iter(values))].value
+                name,
+                layout,
+                layout.flatten(values),
+                init_std=[starts[weight].value for weight in values],
+                prior_std=priors[next(iter(values))].value,
+                epochs_before=epochs_before,
             )
             if prior_mean is not None:
                 group.centre_prior(layout.flatten(_prior_values(prior_mean, values)))
             groups.append(group)
-        groups += [PointGroup(name, lay, lay.flatten(v)) for name, lay, v in grouped(beside, skeleton)]
-        super().__init__(skeleton, choices, groups)
+        super().__init__(skeleton, choices, [*groups, *point_groups(choices, skeleton)])
         self.prior_std = dict(prior_std) if isinstance(prior_std, Mapping) else prior_std
+        self.epochs_before = epochs_before
 
     @classmethod
-    def from_point(cls, point: Point, **settings: Any) -> MeanField:
+    def from_point(cls, point: nn.Module, **settings: Any) -> MeanField:
         r"""Start at a trained network: $\mu$ is its weights; ``settings`` are those of `MeanField`.
 
+        Args:
+            point: a trained posterior such as a `Point`, or the network itself.
+            settings: by name.
+
         Examples:
-            >>> posterior = MeanField.from_point(Point(torch.nn.Linear(3, 2)), prior_mean="initial", init_std=1e-3)
+            >>> posterior = MeanField.from_point(calibayes.Point(torch.nn.Linear(3, 2)), prior_mean="initial", init_std=1e-3)
             >>> posterior.num_bayesian
             8
         """
-        return cls(point.network(), **settings)
+        return cls(trained_network(point), **settings)
+
+    @classmethod
+    def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MeanField:
+        """Rebuild what `config` described; the weights do not matter yet."""
+        roles = config["roles"]
+        return cls(
+            network_with_roles(net, config),
+            prior_std=config["prior_std"],
+            where=lambda name, _: roles.get(name) == "bayesian",
+            prior_mean="initial" if config["prior_mean"] else None,
+            epochs_before=config.get("epochs_before", 0),
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """The prior, and the length of the point phase where there is one."""
+        centred = any(pair.prior_mean is not None for pair in self._pairs())
+        before = {"epochs_before": self.epochs_before} if self.epochs_before else {}
+        return {"prior_std": self.prior_std, "prior_mean": centred, **before}
 
     @property
     def mu(self) -> Tensor:
         r"""The means $\mu$ as one vector (the parameter itself where there is one group)."""
-        return _joined([group.mu for group in self._gaussians()])
+        return _joined([pair.mu for pair in self._pairs()])
 
     @property
     def rho(self) -> Tensor:
         r"""The log standard deviations $\rho$ as one vector (the parameter itself where there is one group)."""
-        return _joined([group.rho for group in self._gaussians()])
+        return _joined([pair.rho for pair in self._pairs()])
+
+    def _pairs(self) -> list[GaussianPair]:
+        return [pair for pair in (group.gaussian() for group in self.groups) if pair is not None]
 
 
 def _joined(vectors: list[nn.Parameter]) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +12,7 @@ from torch import Tensor
 from calibayes.data.structure import tensors_in
 from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
-__all__ = ["check_labels", "check_not_probabilities", "counted_tensors", "explained", "logits_of"]
+__all__ = ["check_labels", "check_not_probabilities", "counted_tensors", "explained", "logits_of", "mean_logits"]
 
 
 def logits_of(output: Any, examples: int) -> Tensor:
@@ -26,6 +28,17 @@ def logits_of(output: Any, examples: int) -> Tensor:
             f"{list(logits.shape)}.{_hint(logits, examples)}"
         )
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def mean_logits(outputs: Sequence[Any]) -> Tensor:
+    """Logits of the mean of several networks' probabilities."""
+    logs = [logits_of(output, _examples(output)).log_softmax(-1) for output in outputs]
+    return torch.stack(logs).logsumexp(0) - math.log(len(logs))
+
+
+def _examples(output: Any) -> int:
+    logits = output if isinstance(output, Tensor) else getattr(output, "logits", output)
+    return len(logits) if isinstance(logits, Tensor) and logits.dim() else 0
 
 
 def _hint(logits: Tensor, examples: int) -> str:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from calibayes.distributed import ALONE, Processes
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.network_posterior import NetworkPosterior
 
 __all__ = ["StepStatistics"]
 
@@ -20,7 +20,7 @@ class StepStatistics:
     average over the drawn networks rather than of the one drawn last.
     """
 
-    def __init__(self, posterior: Posterior) -> None:
+    def __init__(self, posterior: NetworkPosterior) -> None:
         self._held = posterior.buffer_values()
         self._examples = 0
         self._means: dict[str, Tensor] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.outputs import logits_of
 
 __all__ = ["call_samples", "pays_to_vectorize"]
@@ -18,7 +18,7 @@ _GAINS = (nn.Linear, nn.Flatten, nn.Unflatten, nn.Identity, nn.LayerNorm, nn.Gro
 _ACTIVATIONS = "torch.nn.modules.activation"
 
 
-def pays_to_vectorize(posterior: Posterior) -> bool:
+def pays_to_vectorize(posterior: NetworkPosterior) -> bool:
     """Whether the network is made of linear layers, activations and the like alone."""
     return all(_gains(part) for part in posterior.leaf_modules())
 
@@ -30,7 +30,7 @@ def _gains(part: nn.Module) -> bool:
 
 
 def call_samples(
-    posterior: Posterior, vectors: Sequence[Tensor], inputs: Any, examples: int, buffers: dict[str, Tensor]
+    posterior: NetworkPosterior, vectors: Sequence[Tensor], inputs: Any, examples: int, buffers: dict[str, Tensor]
 ) -> Tensor:
     """Logits ``[C, n, K]`` for weights given as stacked flat vectors ``[C, N]``, one per group.
 

@@ -14,7 +14,7 @@ from calibayes.data.augment import AugmentedSource
 from calibayes.data.sources import Source, TensorSource
 from calibayes.data.structure import tensors_in
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.schedules import Schedule, value_at
 from calibayes.training.step import StepSettings
 
@@ -22,10 +22,11 @@ __all__ = ["fingerprint", "sampled"]
 
 _STEPS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 10_000, 100_000)
 _ROWS = 64
+_DESCRIBED = ("kind", "parameters", "buffers", "roles")  # of a posterior's configuration, in words of their own
 
 
 def fingerprint(
-    posterior: Posterior,
+    posterior: NetworkPosterior,
     source: Source,
     objective: Objective,
     optimizer: torch.optim.Optimizer,
@@ -36,16 +37,18 @@ def fingerprint(
     hyperparameters = [
         {k: _told(v) for k, v in group.items() if k not in ("params", "initial_lr")} for group in optimizer.param_groups
     ]
+    config = posterior.config()
+    about = {name: _told(value) for name, value in config.items() if name not in _DESCRIBED}
     return {
         "posterior": posterior.kind,
         "parameters": {choice.name: [choice.role, *choice.shape] for choice in posterior.choices},
-        "prior_std": _told(getattr(posterior, "prior_std", None)),
         "examples": source.size,
         "batches": source.steps(),
         "data": sampled(source),
         "network": zlib.crc32(posterior.architecture().encode()),
         "buffers": {name: list(value.shape) for name, value in posterior.buffer_values().items()},
-        "prior_mean": any("prior_mean" in name for name in posterior.state_dict()),
+        "prior_mean": False,
+        **about,
         "optimizer": [type(optimizer).__name__, hyperparameters],
         "lam": _schedule(objective.lam, "lam"),
         "beta": _schedule(objective.beta, "beta"),

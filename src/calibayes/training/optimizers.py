@@ -9,7 +9,6 @@ import torch
 
 from calibayes.errors import OptimizerError
 from calibayes.posterior.base import Posterior
-from calibayes.posterior.groups import GaussianGroup
 
 __all__ = ["OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
 
@@ -42,7 +41,8 @@ def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float)
 
 
 def _widths(posterior: Posterior) -> set[int]:
-    return {id(group.rho) for group in posterior.groups if isinstance(group, GaussianGroup)}
+    pairs = [group.gaussian() for member in posterior.members for group in member.groups]
+    return {id(pair.rho) for pair in pairs if pair is not None}
 
 
 def check_optimizer(made: torch.optim.Optimizer, posterior: Posterior) -> None:

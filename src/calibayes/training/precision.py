@@ -6,7 +6,6 @@ import torch
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Posterior
-from calibayes.posterior.groups import GaussianGroup, PointGroup
 
 __all__ = ["check_full_precision"]
 
@@ -16,8 +15,7 @@ def check_full_precision(posterior: Posterior, instead: str) -> None:
 
     Frozen weights may be: no step is taken on them.
     """
-    for group in posterior.groups:
-        assert isinstance(group, GaussianGroup | PointGroup)
+    for group in (group for member in posterior.members for group in member.groups):
         kind = group.mean().dtype
         if kind in (torch.float16, torch.bfloat16):
             raise InvalidArgumentError(

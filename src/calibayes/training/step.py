@@ -19,7 +19,7 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
 from calibayes.errors import DataError, NonFiniteLossError
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
@@ -71,7 +71,7 @@ class Stepper:
 
     def __init__(
         self,
-        posterior: Posterior,
+        posterior: NetworkPosterior,
         objective: Objective,
         optimizer: torch.optim.Optimizer,
         dataset_size: int,
@@ -117,11 +117,14 @@ class Stepper:
         Returns:
             The terms of the loss, and the running statistics to `keep` once the step is taken.
         """
+        with self.posterior.fixed():
+            return self._gradients(parts, held_out, place)
+
+    def _gradients(self, parts: list[Part], held_out: list[Part] | None, place: Place) -> tuple[StepTerms, StepStatistics]:
         examples = parts[0].total
         weight = self.objective.calibration_weight(place.step, examples)
         calibration_parts = None if weight == 0 else parts if held_out is None else held_out
         statistics = StepStatistics(self.posterior)
-        scales = self.posterior.scales()
         cross, calibration = [], []
         if self._chunk is None:
             if self.processes.size > 1:
@@ -130,19 +133,19 @@ class Stepper:
             self._chunk = min(self.processes.counts(self._chosen_chunk(parts[0]), self.device))
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
-            leaves, shifts = self.posterior.leaves(self._noise(place, first, count), count, scales)
+            leaves, kept = self.posterior.leaves(self._generators(place, first, count))
             data = DataTerms(self, leaves, count, first, statistics, place)
             share = count / self._samples
             found = data.backward(parts, calibration_parts, share, share * weight)
             cross += [share * value for value in found[0]]
             calibration += [share * value for value in found[1]]
-            self.posterior.pull_back(leaves, shifts)
+            self.posterior.pull_back(leaves, kept)
         cross = self._reduced(cross)
-        kl = self.posterior.kl_values(scales)
+        kl = self.posterior.kl_values()
         kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
         terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
         if kl_weight > 0:
-            self.posterior.pull_back_kl(scales, kl_weight * self.scaler.get_scale())
+            self.posterior.pull_back_kl(kl_weight * self.scaler.get_scale())
         return terms, statistics
 
     def keep(self, statistics: StepStatistics, examples: int) -> None:
@@ -164,11 +167,10 @@ class Stepper:
         self.stop = bool(numbers[1] > 0)
         return [numbers[0]]
 
-    def _noise(self, place: Place, first: int, count: int) -> list[Tensor | None]:
-        """The noise of samples first … first+count-1: each θ_r has its own seed, however they are grouped."""
-        seed = self.settings.seed
-        samples = range(first, first + count)
-        return self.posterior.noise([generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in samples])
+    def _generators(self, place: Place, first: int, count: int) -> list[torch.Generator]:
+        """Those of samples first … first+count-1: each θ_r has its own seed, however they are grouped."""
+        seed, samples = self.settings.seed, range(first, first + count)
+        return [generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in samples]
 
     def _terms(
         self,

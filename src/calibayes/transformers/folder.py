@@ -38,11 +38,11 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Posterior:
 
 
 def write(posterior: Posterior, folder: str | Path) -> None:
-    """Write a posterior, and beside it the network with the mean weights for ``from_pretrained``."""
+    """Write a posterior, and beside it the (first) network with the mean weights for ``from_pretrained``."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     checkpoint.save(posterior, place / _POSTERIOR)
-    network: Any = posterior.network()
+    network: Any = posterior.members[0].network()
     if hasattr(network, "save_pretrained"):
         network.save_pretrained(place)
     base = base_network(network)
@@ -55,15 +55,15 @@ def write(posterior: Posterior, folder: str | Path) -> None:
 
 def restore(posterior: Posterior, folder: str | Path) -> None:
     """Give a posterior the values that were written of one like it."""
-    saved = load(folder, posterior.network())
-    then, now = ({choice.name: choice.role for choice in each.choices} for each in (saved, posterior))
+    saved = load(folder, posterior.members[0].network())
+    then, now = ({c.name: c.role for member in each.members for c in member.choices} for each in (saved, posterior))
     for name, role in now.items():
         if then[name] != role:
             raise CheckpointError(
                 f"{folder} belongs to another posterior: {name!r} is {then[name]} there and {role} here. "
                 "Use another folder, or the same `posterior` and `where`."
             )
-    checkpoint.check_prior(checkpoint.prior_of(saved), posterior, str(folder))
+    checkpoint.check_prior(saved.prior(), posterior, str(folder))
     posterior.load_state_dict(saved.state_dict())
 
 

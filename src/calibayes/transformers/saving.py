@@ -25,7 +25,7 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """A draft of a model card, as ``transformers.Trainer`` writes it: that of the network."""
-        posterior, self.model = self.model, self.posterior.structure()
+        posterior, self.model = self.model, self.posterior.members[0].structure()
         try:
             super().create_model_card(*args, **kwargs)
         finally:

@@ -20,7 +20,7 @@ from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.selection import Where
-from calibayes.predictive import Predictive, Samples, predict
+from calibayes.predictive import Predictive, Samples, predict, samples_for
 from calibayes.randomness import preserved_global_state
 from calibayes.training.data_terms import Part, Place
 from calibayes.training.optimizers import check_optimizer, set_rho_rate
@@ -115,7 +115,7 @@ class CalibayesTrainer(PosteriorTrainer):
         super().__init__(model=made, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
         check_arguments(self.args)
         # What the Trainer finds out about a network, it would find out about the posterior that holds it.
-        network = folder.base_network(self.posterior.structure())
+        network = folder.base_network(self.posterior.members[0].structure())
         self.label_names = self.args.label_names or ["labels"]
         self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
         self.model_accepts_loss_kwargs = False
@@ -243,7 +243,7 @@ class CalibayesTrainer(PosteriorTrainer):
             return predict(
                 self.posterior,
                 x,
-                samples=samples,
+                samples=samples_for(self.posterior, samples),
                 batch_size=self.args.eval_batch_size,
                 seed=self.args.seed,
                 keep_samples=keep_samples,

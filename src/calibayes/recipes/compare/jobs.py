@@ -19,7 +19,7 @@ from calibayes.data.overlap import check_apart
 from calibayes.metrics import Scores, evaluate
 from calibayes.objective import Objective
 from calibayes.posterior import MeanField, Point
-from calibayes.predictive import predict
+from calibayes.predictive import predict, samples_for
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task
 from calibayes.recipes.schemes import build, is_bayesian
@@ -124,6 +124,7 @@ def _untrained(task: Task, settings: Settings, run: Run) -> tuple[Point | MeanFi
 
 
 def _probs(settings: Settings, run: Run, posterior: Point | MeanField, images: Tensor) -> Probs:
-    found = predict(posterior, images, samples=settings.predictive_samples, batch_size=_BATCH, seed=run.seed)
+    samples = samples_for(posterior, settings.predictive_samples)
+    found = predict(posterior, images, samples=samples, batch_size=_BATCH, seed=run.seed)
     probs: Probs = found.probs.float().numpy()
     return probs

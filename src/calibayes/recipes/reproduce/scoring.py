@@ -14,7 +14,7 @@ from calibayes.data import Splits
 from calibayes.metrics import accuracy, brier, ece, evaluate, nll, reliability_bins, smooth_ece
 from calibayes.posterior.base import Posterior
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
-from calibayes.predictive import Predictive, predict
+from calibayes.predictive import Predictive, predict, samples_for
 
 __all__ = ["Watch", "rounded", "scored"]
 
@@ -86,7 +86,15 @@ def _predicted(
     posterior: Posterior, x: Tensor, samples: int | Literal["mean"], seed: int, keep_samples: bool = False
 ) -> Predictive:
     """In float64: a network that is trained for long gives some classes less than float32 can hold."""
-    return predict(posterior, x, samples=samples, batch_size=_BATCH, seed=seed, keep_samples=keep_samples, dtype=torch.float64)
+    return predict(
+        posterior,
+        x,
+        samples=samples_for(posterior, samples),
+        batch_size=_BATCH,
+        seed=seed,
+        keep_samples=keep_samples,
+        dtype=torch.float64,
+    )
 
 
 def scored(validation: Tensor, validation_labels: Tensor, test: Tensor, test_labels: Tensor) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+r"""Several posteriors that vote: deep ensembles, mixtures of Gaussians, ensembles of anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.checks import integer, positive_integer
+from calibayes.errors import InvalidArgumentError, ModelFileError
+from calibayes.posterior.base import Output, Posterior, Samples, posterior_from
+from calibayes.posterior.network_posterior import NetworkPosterior
+from calibayes.posterior.outputs import mean_logits
+from calibayes.randomness import derived_seed
+
+__all__ = ["Ensemble", "member_seed"]
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The seed of one member: that of the ensemble for the first, one derived from it for every other."""
+    return seed if member == 0 else derived_seed(seed, "member", member)
+
+
+@final
+class Ensemble(Posterior):
+    r"""An equal mixture of posteriors, each trained on its own: $q(\theta) = \frac1M \sum_m q_m(\theta)$.
+
+    Members that are `Point`s make a deep ensemble (Lakshminarayanan et al. 2017, https://arxiv.org/abs/1612.01474), members
+    that are `MeanField`s a mixture of Gaussians (MultiSWAG and the like; Wilson and Izmailov 2020,
+    https://arxiv.org/abs/2002.08791). `calibayes.fit` trains each member with an order of data, noise and buffers of its own.
+    A prediction with $S$ samples draws $\lceil S/M \rceil$ from each member that is random, and one from each that is not;
+    all members weigh the same.
+
+    Args:
+        members: posteriors over networks with the same classes; those of an ensemble become members one by one.
+
+    Examples:
+        >>> def member(seed: int) -> calibayes.Posterior:
+        ...     return calibayes.Point(torch.nn.Linear(4, 3))
+        >>> ensemble = Ensemble.of(member, members=3, seed=0)
+        >>> predictive = calibayes.predict(ensemble, torch.randn(5, 4))
+        >>> predictive.probs.shape, bool(torch.allclose(predictive.between, predictive.epistemic))
+        (torch.Size([5, 3]), True)
+    """
+
+    kind: ClassVar[str] = "ensemble"
+
+    def __init__(self, members: Sequence[Posterior]) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList()
+        if isinstance(members, Posterior) or not isinstance(members, Sequence):
+            raise InvalidArgumentError(f"Expected `members` to be a list of posteriors, but got {type(members).__name__}.")
+        if not members:
+            raise InvalidArgumentError("Expected `members` to be at least one posterior, but got none.")
+        self.add(*members)
+        self.train(self.members[0].training)
+
+    @classmethod
+    def of(cls, factory: Callable[[int], Posterior], members: int = 4, seed: int = 0) -> Ensemble:
+        """Make the members by a function of a seed, each with its own initial weights.
+
+        Args:
+            factory: called with each member's seed, while PyTorch's global generator is seeded with it too.
+            members: how many.
+            seed: of the ensemble; members have seeds derived from it.
+        """
+        positive_integer("members", members)
+        integer("seed", seed)
+        found = []
+        for member in range(members):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(member_seed(seed, member))
+                found.append(factory(member_seed(seed, member)))
+        return cls(found)
+
+    def add(self, *members: Posterior) -> None:
+        """Append members, trained already or not yet."""
+        for member in members:
+            if not isinstance(member, Posterior):
+                raise InvalidArgumentError(
+                    f"Expected every member to be a posterior, but got {type(member).__name__}. Wrap a network: `Point(net)`."
+                )
+            for each in member.members:
+                if any(each is there for there in self.parts):
+                    raise InvalidArgumentError("Expected every member once: the same posterior twice is trained twice.")
+                self.parts.append(each)
+
+    # --- what is known ---
+
+    @property
+    def members(self) -> tuple[NetworkPosterior, ...]:
+        """The posteriors over one network each."""
+        return tuple(self.parts)  # type: ignore[arg-type]
+
+    @property
+    def random(self) -> bool:
+        """Whether samples of it differ."""
+        return len(self.parts) > 1 or self.members[0].random
+
+    def audit(self) -> None:
+        """Print the members' audits, one for those that are alike."""
+        choices = [member.choices for member in self.members]
+        kinds = ", ".join(dict.fromkeys(type(member).__name__ for member in self.members))
+        print(f"{len(choices)} members ({kinds})")
+        for index, member in enumerate(self.members):
+            if choices.index(member.choices) == index:
+                print(f"Member {index + 1}:" if index else "Member 1, and those like it:")
+                member.audit()
+
+    def kl(self) -> Tensor:
+        r"""The mean of the members' $\mathrm{KL}(q_m \| p)$, an upper bound of the mixture's own."""
+        values = [member.kl() for member in self.members]
+        return torch.stack(values).mean()
+
+    def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """Draw ``n`` sets of weights, from each member in turn."""
+        positive_integer("n", n)
+        drawn = [self.members[index % len(self.parts)].sample(1, generator=generator) for index in range(n)]
+        return {name: torch.cat([each[name] for each in drawn]) for name in drawn[0]}
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """The members' parameter groups, their names led by the member's number."""
+        return [
+            {**group, "name": f"{index}.{group['name']}"}
+            for index, member in enumerate(self.members)
+            for group in member.parameter_groups()
+        ]
+
+    # --- prediction ---
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of the members' mean probabilities, each at its mean weights."""
+        return mean_logits([member(*args, **kwargs) for member in self.members])
+
+    def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
+        """What every member's networks return, one member after the other."""
+        each = samples if isinstance(samples, str) else -(-samples // len(self.parts))
+        for index, member in enumerate(self.members):
+            for output in member.outputs(block, each, member_seed(seed, index)):
+                yield output._replace(member=index)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode for a while."""
+        with ExitStack() as stack:
+            for member in self.members:
+                stack.enter_context(member.evaluating())
+            yield
+
+    # --- on disk ---
+
+    def config(self) -> dict[str, Any]:
+        """The members' descriptions."""
+        found = [member.config() for member in self.members]
+        for index, each in enumerate(found):
+            if each["parameters"] != found[0]["parameters"] or each["buffers"] != found[0]["buffers"]:
+                raise ModelFileError(
+                    f"Member {index + 1} has another network than member 1, but a file holds members of one architecture. "
+                    "Save the members one by one."
+                )
+        return {"kind": self.kind, "members": found}
+
+    @classmethod
+    def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Ensemble:
+        """Rebuild what `config` described; the weights do not matter yet."""
+        return cls([posterior_from(net, each) for each in config["members"]])
+
+    def prior(self) -> dict[str, Any]:
+        """The members' priors."""
+        return {"members": [member.prior() for member in self.members]}

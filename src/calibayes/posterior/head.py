@@ -1,0 +1,119 @@
+"""Posteriors over a last part alone: what lies before it is run once per input, whatever the number of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from calibayes.data.structure import tensors_in
+from calibayes.posterior.flat import Call, Skeleton
+
+__all__ = ["Features", "Head", "Heard"]
+
+
+class Features(NamedTuple):
+    """What reached the head, for each batch."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass
+class Heard:
+    """The inputs and outputs of the head during runs of the whole network."""
+
+    calls: list[Call] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+    versions: list[list[int]] = field(default_factory=list)
+
+    def features(self, outputs: Sequence[Any]) -> Features | None:
+        """What reached the head, or ``None`` if the head alone does not give the network's outputs.
+
+        The head must have run once a batch, have returned what the network returned, and have left its inputs alone.
+        """
+        if len(self.calls) != len(outputs):
+            return None
+        for call, before, mine, whole in zip(self.calls, self.versions, self.outputs, outputs, strict=True):
+            if mine is not whole and mine is not getattr(whole, "logits", None):
+                return None
+            if before != _versions(call) or any(tensor.is_inference() for tensor in tensors_in(call)):
+                return None
+        return Features(tuple(self.calls))
+
+
+@dataclass(frozen=True)
+class Head:
+    """The smallest part of a network that holds all its Bayesian weights.
+
+    Attributes:
+        name: its name in the network.
+    """
+
+    name: str
+
+    @classmethod
+    def of(cls, network: nn.Module, bayesian: Sequence[tuple[str, ...]]) -> Head | None:
+        """The head of a network, or ``None`` if its Bayesian weights lie everywhere.
+
+        Args:
+            network: its modules.
+            bayesian: all names of every Bayesian weight.
+        """
+        if not bayesian:
+            return None
+        paths = [name.split(".")[:-1] for names in bayesian for name in names]
+        common = paths[0]
+        for path in paths[1:]:
+            common = [mine for mine, theirs, same in _prefixes(common, path) if same]
+        # A list of layers has no forward of its own.
+        while common and isinstance(network.get_submodule(".".join(common)), nn.ModuleList | nn.ModuleDict):
+            common = common[:-1]
+        name = ".".join(common)
+        if all(weight.startswith(f"{name}.") for weight, _ in network.named_parameters()):
+            return None  # nothing to speak of comes before it
+        return cls(name) if common else None
+
+    def told(self) -> str:
+        """A line for the audit."""
+        return (
+            f"All Bayesian weights lie in {self.name!r}: what comes before it is run once per input, whatever the number of "
+            f"samples, if {self.name!r} runs once and gives the network's output; otherwise the whole network is run."
+        )
+
+    @contextmanager
+    def listening(self, skeleton: Skeleton) -> Iterator[Heard]:
+        """Note what reaches the head, and what it returns, while the whole network is run."""
+        heard = Heard()
+        part = skeleton.module.get_submodule(self.name)
+
+        def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            heard.calls.append((args, kwargs))
+            heard.versions.append(_versions((args, kwargs)))
+
+        def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+            heard.outputs.append(output)
+
+        handles = [part.register_forward_pre_hook(before, with_kwargs=True), part.register_forward_hook(after)]
+        try:
+            yield heard
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def outputs(self, skeleton: Skeleton, values: dict[str, Tensor], features: Features) -> list[Any]:
+        """What the head alone returns for each batch, with ``values`` for all of the network's parameters and buffers."""
+        return skeleton.calls(values, features.calls, self.name)
+
+
+def _prefixes(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+    same = True
+    for mine, theirs in zip(first, second, strict=False):
+        same = same and mine == theirs
+        yield mine, theirs, same
+
+
+def _versions(call: Call) -> list[int]:
+    return [tensor._version for tensor in tensors_in(call) if not tensor.is_inference()]

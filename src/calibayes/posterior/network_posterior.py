@@ -1,0 +1,346 @@
+"""A posterior over the weights of one network, as flat vectors."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.checks import positive_integer
+from calibayes.data.structure import moved
+from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
+from calibayes.posterior.base import Output, Posterior, Samples
+from calibayes.posterior.flat import Call, Skeleton, split_inputs
+from calibayes.posterior.group import Group
+from calibayes.posterior.head import Head
+from calibayes.posterior.held import first_names, held_key, held_tensors, hold
+from calibayes.posterior.modes import resting_parts
+from calibayes.posterior.outputs import counted_tensors, explained
+from calibayes.posterior.rebuilding import described
+from calibayes.posterior.selection import Choice, audit_table
+from calibayes.randomness import generator_for
+
+__all__ = ["NetworkPosterior", "trained_network"]
+
+
+class NetworkPosterior(Posterior, ABC):
+    """A distribution over the weights of one network, made of groups: flat vectors and what is known about them.
+
+    The network that was given is copied and never changed. What is trained lives in ``groups``, in the order in which they
+    are drawn; frozen parameters and buffers are held beside them, so ``state_dict()`` is complete.
+
+    Attributes:
+        groups: the flat vectors.
+        choices: what is done with each of the network's parameters, and why; `audit` prints them.
+    """
+
+    groups: Sequence[Group]
+
+    def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
+        super().__init__()
+        self.choices = choices
+        self.groups = nn.ModuleList(groups)  # type: ignore[assignment]
+        self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
+        self._buffer_names = first_names(skeleton.buffers)
+        self.frozen = hold({name: skeleton.parameters[name] for name in self._frozen_names.values()})
+        self.buffers_held = hold({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
+        skeleton.release()
+        self._skeleton = skeleton
+        super().train(skeleton.module.training)
+        self._resting = resting_parts(skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names])
+        self.head = Head.of(skeleton.module, [names for group in self.groups if group.bayesian for names in group.layout.names])
+
+    # --- what a subclass may say of itself ---
+
+    def settings(self) -> dict[str, Any]:
+        """What `from_config` needs besides the roles of the weights, in plain values."""
+        return {}
+
+    def one_network(self, generator: torch.Generator) -> AbstractContextManager[None]:
+        """While one sample of the weights is used to predict: fix what else is random in the network, by the generator."""
+        return nullcontext()
+
+    # --- what is known about the weights ---
+
+    @property
+    def members(self) -> tuple[NetworkPosterior, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
+    def num_bayesian(self) -> int:
+        """How many weights have a distribution; tied weights count once."""
+        return sum(group.size for group in self.groups if group.bayesian)
+
+    @property
+    def random(self) -> bool:
+        """Whether samples of it differ."""
+        return self.num_bayesian > 0
+
+    def audit(self) -> None:
+        """Print a table of every parameter: Bayesian, point or frozen, and why; and what prediction runs once."""
+        print(audit_table(self.choices))
+        if self.head is not None:
+            print(self.head.told())
+
+    def kl(self) -> Tensor:
+        r"""$\mathrm{KL}(q \| p)$ in nats, summed over all Bayesian weights; zero for `Point`."""
+        terms = [value for value in (group.kl() for group in self.groups) if value is not None]
+        return sum(terms[1:], start=terms[0]) if terms else torch.zeros((), device=self.device)
+
+    def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """Draw ``n`` sets of weights; differentiable in the posterior's parameters.
+
+        Args:
+            n: how many; every tensor gets a leading axis of this length.
+            generator: where the noise comes from, on the posterior's device; PyTorch's global one by default.
+
+        Returns:
+            The weights by the network's parameter names.
+        """
+        positive_integer("n", n)
+        with self.fixed():
+            draws = [self.draw(generator) for _ in range(n)]
+        stacked = [torch.stack(vectors) for vectors in zip(*draws, strict=True)]
+        frozen = {name: value.expand(n, *value.shape) for name, value in self._frozen_values().items()}
+        return {**self._views(stacked), **frozen}
+
+    def mean(self) -> dict[str, Tensor]:
+        """The mean weights, by the network's parameter names."""
+        return {**self._views(self.mean_vectors()), **self._frozen_values()}
+
+    def network(self) -> nn.Module:
+        """An ordinary network with the mean weights and the present buffers."""
+        values = {**self.mean(), **self.buffer_values()}
+        trainable = [name for c in self.choices if c.role != "frozen" for name in c.names]
+        return self._skeleton.filled(values, trainable)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Named parameter groups for any ``torch.optim`` optimiser, as the posterior's own groups want them."""
+        return [each for group in self.groups for each in group.optimizer_groups()]
+
+    # --- training ---
+
+    @contextmanager
+    def fixed(self) -> Iterator[None]:
+        """While the parameters do not change: what draws have in common is computed once."""
+        for group in self.groups:
+            group.keep()
+        try:
+            yield
+        finally:
+            for group in self.groups:
+                group.release()
+
+    def draw(self, generator: torch.Generator | None) -> list[Tensor]:
+        """One set of weights, as flat vectors, one per group."""
+        return [group.draw(generator) for group in self.groups]
+
+    def leaves(self, generators: Sequence[torch.Generator]) -> tuple[list[Tensor], list[Any]]:
+        """Samples to differentiate a loss in, and what `pull_back` needs to go on from there.
+
+        Args:
+            generators: one for each sample.
+
+        Returns:
+            For each group the weights, ``[N]`` for one sample and ``[C, N]`` for several, and what it keeps of them.
+        """
+        pairs = [group.leaves(generators) for group in self.groups]
+        return [vector for vector, _ in pairs], [kept for _, kept in pairs]
+
+    def pull_back(self, vectors: Sequence[Tensor], kept: Sequence[Any]) -> None:
+        """Add the gradients that a loss left in the leaves to those of the posterior's parameters."""
+        for group, vector, each in zip(self.groups, vectors, kept, strict=True):
+            if vector.grad is not None:
+                group.pull_back(vector.grad, each)
+
+    def kl_values(self) -> list[Tensor]:
+        """Each group's KL, outside the graph: what `kl` is the sum of."""
+        return [value for value in (group.kl_value() for group in self.groups) if value is not None]
+
+    def pull_back_kl(self, weight: float) -> None:
+        """Add the gradient of ``weight`` times the KL to those of the posterior's parameters."""
+        for group in self.groups:
+            group.pull_back_kl(weight)
+
+    def after_step(self) -> None:
+        """Tell the groups that an optimiser step was taken."""
+        for group in self.groups:
+            group.after_step()
+
+    def after_epoch(self) -> None:
+        """Tell the groups that an epoch is over."""
+        for group in self.groups:
+            group.after_epoch()
+
+    def mean_vectors(self) -> list[Tensor]:
+        """The mean weights as flat vectors, one per group."""
+        return [group.mean() for group in self.groups]
+
+    # --- running the network ---
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The network's output at the mean weights."""
+        return self._run(self.mean_vectors(), [(args, kwargs)], None)[0]
+
+    def call(self, vectors: Sequence[Tensor], inputs: Any, buffers: dict[str, Tensor] | None = None) -> Any:
+        """The network's output for weights given as flat vectors, one per group.
+
+        Args:
+            vectors: what `draw` or `mean_vectors` returned.
+            inputs: one argument, a tuple of arguments, or a dict of named ones.
+            buffers: used, and updated, instead of the posterior's own; those of `buffer_values`.
+        """
+        return self._run(vectors, [split_inputs(inputs)], buffers)[0]
+
+    def calls(self, vectors: Sequence[Tensor], inputs: Iterable[Any]) -> list[Any]:
+        """`call` for many inputs with the same weights, which are put in place once."""
+        return self._run(vectors, (split_inputs(each) for each in inputs), None)
+
+    def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
+        """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
+        if isinstance(samples, str) and samples != "mean":
+            raise InvalidArgumentError(
+                f"A {type(self).__name__} has no closed-form prediction, but `samples` is {samples!r}. Pass a number."
+            )
+        count = 1 if samples == "mean" or not self.random else samples
+        device, features = self.device, None
+        with self.fixed():
+            for s in range(count):
+                generator = generator_for(device, seed, "predict", s)
+                vectors = self.mean_vectors() if samples == "mean" else self.draw(generator)
+                with nullcontext() if samples == "mean" else self.one_network(generator):
+                    if features is not None and self.head is not None:
+                        yield Output(0, self.head.outputs(self._skeleton, self._values(vectors), features))
+                        continue
+                    inputs = (moved(each, device) for each in block)
+                    if self.head is None or count == 1:
+                        yield Output(0, self.calls(vectors, inputs))
+                        continue
+                    with self.head.listening(self._skeleton) as heard:
+                        outputs = self.calls(vectors, inputs)
+                    features = heard.features(outputs)
+                    yield Output(0, outputs)
+
+    # --- on disk ---
+
+    def config(self) -> dict[str, Any]:
+        """The network's weights and buffers, their roles, and `settings`."""
+        values = self.mean()
+        return {
+            "kind": self.kind,
+            "parameters": described({choice.name: values[choice.name] for choice in self.choices}),
+            "buffers": described(self.buffer_values()),
+            "roles": {choice.name: choice.role for choice in self.choices},
+            **self.settings(),
+        }
+
+    def prior(self) -> dict[str, Any]:
+        """The standard deviation of each group's prior, and whether its mean is zero or stored."""
+        found = {group.name: prior for group in self.groups if (prior := group.prior()) is not None}
+        stored = any(prior["prior_mean"] == "stored" for prior in found.values())
+        return {
+            "prior_std": {name: prior["prior_std"] for name, prior in found.items()},
+            "prior_mean": "stored" if stored else "zero",
+        }
+
+    def buffer_values(self) -> dict[str, Tensor]:
+        """The network's buffers, by name (the first of several); these are the tensors themselves."""
+        return held_tensors(self.buffers_held, self._buffer_names.values())
+
+    def architecture(self) -> str:
+        """The network's own description of its layers."""
+        return repr(self._skeleton.module)
+
+    def structure(self) -> nn.Module:
+        """The network's modules as they are run, without weights of their own."""
+        return self._skeleton.module
+
+    def leaf_modules(self) -> list[nn.Module]:
+        """The network's innermost modules."""
+        return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
+
+    def train(self, mode: bool = True) -> NetworkPosterior:
+        """Set training or evaluation mode, for the network too, but for parts that were put into evaluation mode on purpose."""
+        super().train(mode)
+        self._skeleton.module.train(mode)
+        for part in self._resting:
+            part.training = False
+        return self
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode for a while; every part of the network gets its own mode back."""
+        modes = [(part, part.training) for part in self._skeleton.module.modules()]
+        training = self.training
+        self.eval()
+        try:
+            yield
+        finally:
+            super().train(training)
+            for part, mode in modes:
+                part.training = mode
+
+    def _run(self, vectors: Sequence[Tensor], calls: Iterable[Call], buffers: dict[str, Tensor] | None) -> list[Any]:
+        if self._skeleton.module.training != self.training:
+            self.train(self.training)  # someone has set the attribute, as Lightning does, rather than called `train`
+        held = self.buffer_values() if buffers is None else buffers
+        values = self._values(vectors, held)
+        last: list[Call] = []
+
+        def noted() -> Iterator[Call]:
+            for each in calls:
+                last[:] = [each]
+                given = counted_tensors(each)
+                versions = [tensor._version for tensor in given]
+                yield each
+                if versions != [tensor._version for tensor in given]:
+                    raise UnsupportedNetworkError(
+                        "The network changes its input in place, so every further run on the same data would see something "
+                        "else. Start it with an operation that makes a new tensor (inplace=False in its first layer)."
+                    )
+
+        try:
+            outputs = self._skeleton.calls(values, noted())
+        except (RuntimeError, ValueError) as error:
+            raise explained(error, last, vectors[0].dtype) from error
+        # Most networks update buffers in place; one that puts a new tensor in a buffer's place is heard too. A new shape
+        # is a cache for inputs of another size, which the next call makes again.
+        for name, before in held.items():
+            if values[name] is not before and values[name].shape == before.shape:
+                held[name] = values[name].detach()
+                if buffers is None:
+                    self.buffers_held._buffers[held_key(name)] = held[name]
+        return outputs
+
+    def _values(self, vectors: Sequence[Tensor], held: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+        """Every parameter and buffer by all its names."""
+        held = self.buffer_values() if held is None else held
+        tied = {name: held[first] for name, first in self._buffer_names.items()}
+        return {**self._views(vectors), **self._frozen_values(), **tied}
+
+    def _views(self, vectors: Sequence[Tensor]) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for group, vector in zip(self.groups, vectors, strict=True):
+            found.update(group.layout.views(vector))
+        return found
+
+    def _frozen_values(self) -> dict[str, Tensor]:
+        held = held_tensors(self.frozen, self._frozen_names.values())
+        return {name: held[first] for name, first in self._frozen_names.items()}
+
+
+def trained_network(source: Any) -> nn.Module:
+    """The network at a posterior's mean weights, or the network itself: what ``from_point`` starts from."""
+    if isinstance(source, NetworkPosterior):
+        return source.network()
+    if isinstance(source, nn.Module) and not isinstance(source, Posterior):
+        return source
+    raise InvalidArgumentError(
+        f"Expected a trained `Point` or a network to start from, but got {type(source).__name__}. "
+        "Of an ensemble, start from its members one by one."
+    )

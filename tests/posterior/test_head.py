@@ -1,0 +1,102 @@
+"""A posterior over a last part: what comes before it runs once per input, and the result is the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import calibayes as cb
+
+
+class Net(nn.Module):
+    def __init__(self, after: bool = False) -> None:
+        super().__init__()
+        self.body, self.head, self.after = nn.Linear(4, 8), nn.Linear(8, 3), after
+        self.runs: list[int] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.runs.append(len(x))
+        logits: Tensor = self.head(self.body(x).tanh())
+        return 2 * logits if self.after else logits
+
+
+class Twice(Net):
+    """Uses its head twice, the second time for the output."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.body(x).tanh()
+        self.runs.append(len(x))
+        logits: Tensor = self.head(hidden + self.head(hidden).sum(-1, keepdim=True))
+        return logits
+
+
+class Tied(nn.Module):
+    """Its head's weight is that of its first layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head, self.runs = nn.Linear(4, 4), nn.Linear(4, 4), list[int]()
+        self.head.weight = self.body.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.runs.append(len(x))
+        logits: Tensor = self.head(self.body(x).tanh())
+        return logits
+
+
+class Changing(nn.Module):
+    """A head that changes its input in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.head = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(8, 5), nn.Linear(5, 3))
+        self.runs: list[int] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.runs.append(len(x))
+        logits: Tensor = self.head(self.body(x))
+        return logits
+
+
+def runs(posterior: cb.NetworkPosterior) -> list[int]:
+    found: Any = posterior.structure().runs
+    return found  # type: ignore[no-any-return]
+
+
+def one_by_one(posterior: cb.MeanField, x: Tensor, samples: int) -> Tensor:
+    """By drawing all weights and running the whole network for each."""
+    from calibayes.randomness import generator_for
+
+    with torch.no_grad():
+        draws = [posterior.draw(generator_for(torch.device("cpu"), 0, "predict", s)) for s in range(samples)]
+        return torch.stack([posterior.call(vectors, x).softmax(-1) for vectors in draws]).mean(0)
+
+
+def test_the_backbone_runs_once_per_input_and_the_result_is_the_same() -> None:
+    posterior, x = cb.MeanField(Net(), init_std=0.3, where="head.*").eval(), torch.randn(10, 4)
+    expected = one_by_one(posterior, x, 20)
+    runs(posterior).clear()
+    found = cb.predict(posterior, x, samples=20, batch_size=4)
+    assert runs(posterior) == [4, 4, 2]
+    torch.testing.assert_close(found.probs, expected)
+
+
+@pytest.mark.parametrize("net", [lambda: Net(after=True), Twice, Tied, Changing])
+def test_where_that_does_not_hold_the_whole_network_runs(net: Any) -> None:
+    posterior, x = cb.MeanField(net(), init_std=0.3, where="head.*").eval(), torch.randn(6, 4)
+    expected = one_by_one(posterior, x, 5)
+    runs(posterior).clear()
+    found = cb.predict(posterior, x, samples=5)
+    assert len(runs(posterior)) == 5
+    torch.testing.assert_close(found.probs, expected)
+
+
+def test_the_audit_says_what_is_run_once(capsys: pytest.CaptureFixture[str]) -> None:
+    cb.MeanField(Net(), where="head.*").audit()
+    assert "All Bayesian weights lie in 'head'" in capsys.readouterr().out
+    cb.MeanField(Net()).audit()
+    assert "run once" not in capsys.readouterr().out
