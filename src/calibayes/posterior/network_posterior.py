@@ -167,6 +167,11 @@ class NetworkPosterior(Posterior, ABC):
         for group in self.groups:
             group.pull_back_kl(weight)
 
+    def begin(self, epochs: int) -> None:
+        """Tell the groups that training begins, and how many epochs it will have."""
+        for group in self.groups:
+            group.begin(epochs)
+
     def after_step(self) -> None:
         """Tell the groups that an optimiser step was taken."""
         for group in self.groups:
