@@ -13,12 +13,17 @@ from calibayes import posthoc as posthoc
 from calibayes import schedules as schedules
 from calibayes.calibration import DECE as DECE
 from calibayes.calibration import MMCE as MMCE
+from calibayes.calibration import SBECE as SBECE
 from calibayes.calibration import WMMCE as WMMCE
 from calibayes.checkpoint import load as load
 from calibayes.checkpoint import save as save
 from calibayes.displays import ReliabilityDisplay as ReliabilityDisplay
 from calibayes.metrics import evaluate as evaluate
 from calibayes.objective import SCHEMES as SCHEMES
+from calibayes.objective import Calibration as Calibration
+from calibayes.objective import ConfidenceMinimization as ConfidenceMinimization
+from calibayes.objective import CrossEntropy as CrossEntropy
+from calibayes.objective import Focal as Focal
 from calibayes.objective import Objective as Objective
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group

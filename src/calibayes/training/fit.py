@@ -15,7 +15,8 @@ from calibayes.data.overlap import check_apart
 from calibayes.data.sources import as_source
 from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.objective import Objective
+from calibayes.objective import Objective, check_data, checked_objective
+from calibayes.objective.terms import On
 from calibayes.posterior.base import Posterior
 from calibayes.randomness import preserved_global_state
 from calibayes.training.fingerprint import fingerprint, sampled
@@ -25,10 +26,12 @@ from calibayes.training.precision import check_full_precision
 from calibayes.training.run import OnEpoch, Run, chosen_device
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping
+from calibayes.training.unlabelled import unlabelled_source
 
 __all__ = ["SchedulerFactory", "fit"]
 
 SchedulerFactory = Callable[[Any], LRScheduler]
+_EXTRA_DATA: dict[On, str] = {"held_out": "calibration_data", "out_of_domain": "out_of_domain"}
 _PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -43,6 +46,7 @@ def fit(
     samples: int = 1,
     validation: Any = None,
     calibration_data: Any = None,
+    out_of_domain: Any = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     scheduler: SchedulerFactory | None = None,
@@ -76,8 +80,10 @@ def fit(
             one is left over at its end. (A DataLoader does leave one, unless it has ``drop_last``.)
         samples: $R$, samples of the weights a step.
         validation: data for metrics after every epoch.
-        calibration_data: held-out data to take the calibration term on instead of the training batch; a batch of the
-            training batch's size is drawn each step. It must be apart from ``validation``.
+        calibration_data: held-out data to take the calibration term on instead of the training batch, and for terms with
+            ``on="held_out"``; a batch of the training batch's size is drawn each step. It must be apart from ``validation``.
+        out_of_domain: inputs of none of the classes, for terms such as `ConfidenceMinimization`; drawn likewise. They have no
+            labels: ``(x,)``, ``x``, or a Dataset of inputs (labels in it are ignored).
         seed: of shuffling, noise and dropout; the caller's global generators are left as they were.
         checkpoint: a folder; killed at any moment and called again, training goes on and ends with the same bits.
         scheduler: a factory, optimiser → learning-rate scheduler.
@@ -113,8 +119,10 @@ def fit(
         raise InvalidArgumentError(
             f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
         )
-    if not isinstance(objective, Objective):
-        raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
+    given = checked_objective(objective)
+    objective = given if calibration_data is None else given.on_held_out()
+    extra: dict[On, Any] = {"held_out": calibration_data, "out_of_domain": out_of_domain}
+    check_data(objective.terms, [on for on, data in extra.items() if data is not None], _EXTRA_DATA)
     counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
     integer("seed", seed)
     _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
@@ -131,6 +139,7 @@ def fit(
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
+    outside = None if out_of_domain is None else unlabelled_source(out_of_domain, batch_size, "out_of_domain")
     made = made_optimizer(optimizer, posterior)
     settings = StepSettings(
         samples=samples,
@@ -157,9 +166,11 @@ def fit(
             "validation": sampled(watched),
             "validation_samples": validation_samples,
             "calibration_data": sampled(held_out),
+            "out_of_domain": sampled(outside),
         }
-        known_by = fingerprint(posterior, source, objective, made, settings, **others)
-        shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in (watched, held_out)]
+        known_by = fingerprint(posterior, source, given, made, settings, **others)
+        drawn = (watched, held_out, outside)
+        shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in drawn]
         if strangers := processes.differ({**known_by, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
             raise DataError(
                 f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every "
@@ -177,6 +188,7 @@ def fit(
         validation=watched,
         validation_samples=validation_samples,
         calibration_data=held_out,
+        out_of_domain=outside,
         best=None if rule is None else Best(rule),
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,

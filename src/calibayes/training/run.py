@@ -45,6 +45,7 @@ class Run:
     validation: Source | None
     validation_samples: int
     calibration_data: Source | None
+    out_of_domain: Source | None
     best: Best | None
     folder: CheckpointFolder | None
     checkpoint_seconds: float
@@ -117,7 +118,9 @@ class Run:
         for batch in self.train.epoch(self.seed, self.epoch, self.batch, processes=self.stepper.processes):
             place = Place(self.epoch, self.batch, self.step)
             self.stepper.stop = interrupt.requested
-            terms = self.stepper.step(_moved(batch, device), self._held_out(batch.total, place), place)
+            held_out = self._drawn(self.calibration_data, "held-out", batch.total, place)
+            outside = self._drawn(self.out_of_domain, "out-of-domain", batch.total, place)
+            terms = self.stepper.step(_moved(batch, device), held_out, place, outside)
             self.history.steps.append(terms)
             self.batch += 1
             self.step += 1
@@ -136,11 +139,11 @@ class Run:
         """Whether to stop; several processes stop after the same step, in which they have told each other."""
         return interrupt.requested if self.stepper.processes.size == 1 else self.stepper.stop
 
-    def _held_out(self, count: int, place: Place) -> Batch | None:
-        if self.calibration_data is None:
+    def _drawn(self, source: Source | None, stream: str, count: int, place: Place) -> Batch | None:
+        if source is None:
             return None
         processes = self.stepper.processes
-        drawn = self.calibration_data.draw(count, self.seed, "held-out", place.epoch, place.batch, processes=processes)
+        drawn = source.draw(count, self.seed, stream, place.epoch, place.batch, processes=processes)
         return _moved(drawn, self.stepper.posterior.device)
 
     def _end_epoch(self, progress: Progress) -> None:

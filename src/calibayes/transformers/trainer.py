@@ -16,7 +16,7 @@ from calibayes.data.sources import Batch, labelled
 from calibayes.devices import widest
 from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.objective import Objective
+from calibayes.objective import Objective, check_batch_terms, checked_objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.selection import Where
@@ -36,8 +36,8 @@ from calibayes.transformers.saving import PosteriorTrainer
 __all__ = ["CalibayesTrainer"]
 
 _ITS_LOSS = (
-    "The loss is that of `objective`: change its measure or its weights. For a loss of your own, add `objective.term(...)` to "
-    "it in a `transformers.Trainer`."
+    "The loss is that of `objective`: for a loss of your own pass Objective(loss=…), or add `objective.term(...)` to it in a "
+    "`transformers.Trainer`."
 )
 
 
@@ -90,8 +90,7 @@ class CalibayesTrainer(PosteriorTrainer):
         compute_metrics: Callable[[Any], dict[str, float]] | None = default_metrics,
         **others: Any,
     ) -> None:
-        if not isinstance(objective, Objective):
-            raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
+        check_batch_terms(checked_objective(objective), "CalibayesTrainer", logged=("loss", "learning_rate", "grad_norm"))
         if others.get("compute_loss_func") is not None:
             raise InvalidArgumentError("CalibayesTrainer takes its loss from `objective`: leave `compute_loss_func` out.")
         if type(self).compute_loss is not CalibayesTrainer.compute_loss:
