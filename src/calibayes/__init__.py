@@ -24,7 +24,9 @@ from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import Point as Point
 from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
+from calibayes.training import EMA as EMA
 from calibayes.training import EarlyStopping as EarlyStopping
+from calibayes.training import EqualAverage as EqualAverage
 from calibayes.training import History as History
 from calibayes.training import fit as fit
 
