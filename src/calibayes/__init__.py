@@ -33,7 +33,9 @@ from calibayes.posterior import Point as Point
 from calibayes.posterior import Posterior as Posterior
 from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
+from calibayes.training import EMA as EMA
 from calibayes.training import EarlyStopping as EarlyStopping
+from calibayes.training import EqualAverage as EqualAverage
 from calibayes.training import History as History
 from calibayes.training import fit as fit
 

@@ -79,6 +79,11 @@ def with_frozen_batch_norm() -> nn.Module:
     return net
 
 
+def stop_in_the_first(_: Any, epoch: int) -> bool:
+    """Asks to stop after epoch 4, in process 0 alone."""
+    return epoch < 4 or (torch.distributed.is_initialized() and torch.distributed.get_rank() > 0)
+
+
 def cases() -> dict[str, dict[str, Any]]:
     """Settings of each training by name."""
     found: dict[str, dict[str, Any]] = {}
@@ -115,6 +120,20 @@ def cases() -> dict[str, dict[str, Any]]:
             "validation": TensorDataset(*data(1, 101)),
             "calibration_data": DataLoader(TensorDataset(*data(2, 60)), batch_size=7, shuffle=True),
         },
+        "averaged": {
+            "scheme": "ca-bnn",
+            "averaging": cb.EMA(0.9),
+            "early_stopping": cb.EarlyStopping(9, "refined-nll"),
+            "epochs": 6,
+        },
+        "averaged, batch norm": {"scheme": "bnn", "net": with_batch_norm, "averaging": cb.EMA(0.9)},
+        "equal average, instance norm": {
+            "scheme": "fnn",
+            "net": with_instance_norm,
+            "averaging": cb.EqualAverage(2),
+            "epochs": 6,
+        },
+        "stopped by a callback": {"scheme": "ca-fnn", "epochs": 9, "on_epoch": stop_in_the_first},
         "stopped early": {"scheme": "bnn", "early_stopping": 1, "epochs": 12},
     }
 

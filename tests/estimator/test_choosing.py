@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.estimator.tables import classifier, overlapping
 
+from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.examples import distinct
 from calibayes.estimator.learning import Learned, Learner
 from calibayes.estimator.settings import Settings
@@ -66,6 +67,17 @@ def test_with_early_stopping_the_chosen_model_is_kept() -> None:
     assert found.history_.best_epoch is not None
     best = min(found.choices_, key=lambda each: each.nll)
     assert min(row["val_nll"] for row in found.history_.epochs) == pytest.approx(best.nll)
+
+
+def test_the_refined_nll_can_choose() -> None:
+    x, y = overlapping()
+    found = classifier("ca-fnn", lam="auto", epochs=4, choose_by="refined-nll").fit(x, y)
+    refined = [each.refined_nll for each in found.choices_ if each.refined_nll is not None]
+    assert len(refined) == len(LAMS)
+    assert all(value <= each.nll + 1e-9 for value, each in zip(refined, found.choices_, strict=True))
+    assert found.lam_ == found.choices_[refined.index(min(refined))].lam
+    with pytest.raises(InvalidArgumentError, match=r"`choose_by` .* but got 'ece'"):
+        classifier(choose_by="ece").fit(x, y)
 
 
 def test_a_warm_start_keeps_what_was_chosen() -> None:

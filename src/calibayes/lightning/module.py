@@ -27,9 +27,9 @@ from calibayes.posterior.base import Posterior
 from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
 from calibayes.randomness import seed_globally
 from calibayes.training.data_terms import Place
-from calibayes.training.fit import SchedulerFactory
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.precision import check_full_precision
+from calibayes.training.schedulers import SchedulerFactory
 from calibayes.training.step import check_finite, handles_kl
 
 __all__ = ["CalibayesModule"]

@@ -125,6 +125,10 @@ class Posterior(nn.Module, ABC):
     def prior(self) -> dict[str, Any]:
         """The prior in plain values: what a checkpoint must have in common with the posterior that it is loaded into."""
 
+    @abstractmethod
+    def buffer_values(self) -> dict[str, Tensor]:
+        """The networks' buffers, by name; these are the tensors themselves."""
+
     @property
     def device(self) -> torch.device:
         """Where the weights are."""

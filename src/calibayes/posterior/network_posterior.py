@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import positive_integer
+from calibayes.data.sources import Batch
 from calibayes.data.structure import moved
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.base import Output, Posterior, Samples
@@ -181,6 +182,13 @@ class NetworkPosterior(Posterior, ABC):
         """Tell the groups that an epoch is over."""
         for group in self.groups:
             group.after_epoch()
+
+    def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        """Called at the end of training, in training mode, with the training data: for what can only be known then.
+
+        Args:
+            batches: the training data from the beginning, in their own order, whenever it is called.
+        """
 
     def mean_vectors(self) -> list[Tensor]:
         """The mean weights as flat vectors, one per group."""

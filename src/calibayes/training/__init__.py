@@ -1,5 +1,7 @@
 """Training: the only place that changes weights."""
 
+from calibayes.training.averaging import EMA as EMA
+from calibayes.training.averaging import EqualAverage as EqualAverage
 from calibayes.training.fit import fit as fit
 from calibayes.training.history import History as History
 from calibayes.training.stopping import EarlyStopping as EarlyStopping

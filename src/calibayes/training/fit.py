@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.checks import integer, positive, positive_integer
+from calibayes.checks import integer, is_real, positive, positive_integer
 from calibayes.data.overlap import check_apart
 from calibayes.data.sources import as_source
 from calibayes.distributed import Group, Processes
@@ -19,18 +18,21 @@ from calibayes.objective import Objective, check_data, checked_objective
 from calibayes.objective.terms import On
 from calibayes.posterior.base import Posterior
 from calibayes.randomness import preserved_global_state
+from calibayes.training.averaging import Averaging, check_averaging
+from calibayes.training.callback import OnEpoch
+from calibayes.training.device import chosen_device
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.precision import check_full_precision
-from calibayes.training.run import OnEpoch, Run, chosen_device
+from calibayes.training.run import Run
+from calibayes.training.schedulers import SchedulerFactory, made_scheduler
 from calibayes.training.step import Stepper, StepSettings
-from calibayes.training.stopping import Best, EarlyStopping
+from calibayes.training.stopping import Best, EarlyStopping, stopping_rule
 from calibayes.training.unlabelled import unlabelled_source
 
-__all__ = ["SchedulerFactory", "fit"]
+__all__ = ["fit"]
 
-SchedulerFactory = Callable[[Any], LRScheduler]
 _EXTRA_DATA: dict[On, str] = {"held_out": "calibration_data", "out_of_domain": "out_of_domain"}
 _PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -52,6 +54,7 @@ def fit(
     scheduler: SchedulerFactory | None = None,
     scheduler_interval: Literal["epoch", "step"] = "epoch",
     early_stopping: EarlyStopping | int | None = None,
+    averaging: Averaging | None = None,
     validation_samples: int = 10,
     micro_batch_size: int | None = None,
     sample_chunk: int | Literal["auto"] = "auto",
@@ -89,6 +92,9 @@ def fit(
         scheduler: a factory, optimiser → learning-rate scheduler.
         scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
         early_stopping: a patience in epochs, or an `EarlyStopping`; needs ``validation``.
+        averaging: an `EMA` or an `EqualAverage` of the weights (of $\mu$ and $\rho$ alike). Validation, ``early_stopping``
+            and ``on_epoch`` see the average, and the posterior holds it in the end. Running statistics of batch norms are
+            taken anew for it by a pass over the training data, each time it is looked at.
         validation_samples: $S$ of the validation metrics.
         micro_batch_size: run the batch through the network in parts of at most this many examples; the calibration term
             stays that of the whole batch (at the price of a second forward pass).
@@ -98,8 +104,8 @@ def fit(
         device: where to train; by default a GPU if there is one.
         checkpoint_seconds: how often a checkpoint is written within an epoch.
         on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
-            that it returns by name are kept in the history of the epoch. Its time is not counted as training. Every one of
-            several processes calls it.
+            that it returns by name are kept in the history of the epoch, and ``False`` ends training. Its time is not counted
+            as training. Every one of several processes calls it; what it returns to the first counts.
         group: the processes that train together, each of which must be given the same data: by default all that
             ``torchrun`` has started; a process group of ``torch.distributed``; ``None`` for this process alone. Batches,
             and the calibration term, are those of all processes together, and the result is that of a single one.
@@ -128,9 +134,17 @@ def fit(
     _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
     if precision is not None and precision not in _PRECISIONS:
         raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
-    if scheduler_interval not in ("epoch", "step"):
-        raise InvalidArgumentError(f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}.")
-    if early_stopping is not None and validation is None:
+    if on_epoch is not None and not callable(on_epoch):
+        raise InvalidArgumentError(f"Expected `on_epoch` to be a function of posterior and epoch, but got {on_epoch!r}.")
+    if checkpoint is not None and (not isinstance(checkpoint, str | PathLike) or not str(checkpoint)):
+        raise InvalidArgumentError(f"Expected `checkpoint` to be the path of a folder, but got {checkpoint!r}.")
+    if not is_real(checkpoint_seconds) or not checkpoint_seconds >= 0:
+        raise InvalidArgumentError(
+            f"Expected `checkpoint_seconds` to be a number of at least 0, but got {checkpoint_seconds!r}."
+        )
+    check_averaging(averaging, epochs)
+    rule = stopping_rule(early_stopping)
+    if rule is not None and validation is None:
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
     check_full_precision(posterior, "Convert them with `posterior.float()`; `precision='bfloat16'` runs the network in half.")
     check_apart(calibration_data, validation, "calibration_data", "validation")
@@ -149,17 +163,13 @@ def fit(
         precision=None if precision is None else _PRECISIONS[precision],
         seed=int(seed),
     )
-    rule = early_stopping
-    if rule is not None and not isinstance(rule, EarlyStopping):
-        rule = EarlyStopping(patience=rule)
-    planned = None if scheduler is None else scheduler(made)
-    if isinstance(planned, ReduceLROnPlateau) and scheduler_interval == "step":
-        raise InvalidArgumentError("ReduceLROnPlateau looks at a metric of the epoch. Use `scheduler_interval='epoch'`.")
+    planned = made_scheduler(scheduler, made, scheduler_interval)
     folder = None
     if checkpoint is not None or processes.size > 1:
         others = {
             "batch_size": batch_size,
             "early_stopping": rule,
+            "averaging": averaging,
             "scheduler": None if planned is None else type(planned).__name__,
             "scheduler_interval": scheduler_interval,
             "scheduler_settings": None if planned is None else planned.state_dict(),
@@ -190,12 +200,15 @@ def fit(
         calibration_data=held_out,
         out_of_domain=outside,
         best=None if rule is None else Best(rule),
+        averaging=averaging,
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,
         on_epoch=on_epoch,
         progress=progress,
     )
     with preserved_global_state(posterior.device):
+        if watched is not None:
+            watched.draw(1, settings.seed, "label")  # examples without labels are an error now, not after an epoch
         run.resume()
         return run.go()
 

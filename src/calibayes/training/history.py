@@ -25,7 +25,7 @@ class History:
     Attributes:
         epochs: one dict per epoch: means of the total and of every term, learning rate, and validation metrics (``val_…``).
         steps: one `StepTerms` per optimiser step.
-        stopped: why training ended: ``"finished"``, ``"early"`` or ``"interrupted"``.
+        stopped: why training ended: ``"finished"``, ``"early"``, ``"callback"`` or ``"interrupted"``.
         best_epoch: the epoch (from 1) whose weights were restored by early stopping, if any.
         seconds: wall-clock time of every epoch; not part of equality.
 
