@@ -26,6 +26,7 @@ from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
 from calibayes.training import EarlyStopping as EarlyStopping
 from calibayes.training import History as History
+from calibayes.training import NaturalGradient as NaturalGradient
 from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:

@@ -52,7 +52,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
     Args:
         posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN); a network alone is made a `Point`.
         objective: what is minimised.
-        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
+            `NaturalGradient`.
         scheduler: a factory, optimiser → learning-rate scheduler; one that looks at a metric looks at ``monitor``.
         scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
         monitor: the metric that a ``ReduceLROnPlateau`` looks at.
@@ -110,6 +111,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         self._size = 1
         self._network: SampledNetwork | None = None
         self._accumulated = 1
+        self._handles_kl = False
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The network's output at the mean weights."""
@@ -117,7 +119,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def configure_optimizers(self) -> Any:
         """What the factories make."""
-        made = made_optimizer(self._optimizer, self.posterior)
+        made = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
+        self._handles_kl = bool(getattr(made, "handles_kl", False))
         if self._scheduler is None:
             return made
         return {"optimizer": made, "lr_scheduler": {"scheduler": self._scheduler(made), **self._plan}}
@@ -138,10 +141,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def on_train_start(self) -> None:
         """Find out how many examples there are."""
-        if self.dataset_size != "auto":
-            self._size = self.dataset_size
-        elif self.posterior.num_bayesian:
-            self._size = number_of_examples(self.trainer.train_dataloader)
+        if self.posterior.num_bayesian:
+            self._size = self._examples()
         # After its sanity check Lightning sets attributes of modules that it knows, and those of the network are not among
         # them: in evaluation mode its batch norms would pass for frozen ones, which processes need not share.
         self.posterior.train()
@@ -161,6 +162,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         logits = self._network.logits(found, place, scales)
         with torch.autocast(self.device.type, enabled=False):
             kl, group = self.posterior.kl(scales), self._processes().group
+            kl = kl.detach() if self._handles_kl else kl
             terms = self.objective(logits, found.targets, kl, dataset_size=self._size, step=place.step, group=group)
         # One transfer, in the loss's own type: not every device has float64.
         total, *numbers = torch.stack([value.detach().to(terms.total.dtype) for value in terms]).tolist()
@@ -177,6 +179,15 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Let what is random in the next batch depend on its place, and on the process."""
         self._seed_data(batch_idx + 1)
+
+    def _examples(self) -> int:
+        """$|D|$."""
+        if self.dataset_size != "auto":
+            return self.dataset_size
+        if self.trainer.train_dataloader is None:
+            # Optimisers are made before dataloaders; asking for the number of steps makes the Trainer set them up.
+            assert self.trainer.estimated_stepping_batches
+        return number_of_examples(self.trainer.train_dataloader)
 
     def _seed_data(self, batch: int) -> None:
         """Let what is random in a batch of this process depend on its place."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,23 @@ from torch.autograd.function import once_differentiable
 
 from calibayes.posterior.flat import Layout
 
-__all__ = ["GaussianGroup", "PointGroup"]
+__all__ = ["GaussianGroup", "GaussianPair", "PointGroup"]
+
+
+class GaussianPair(NamedTuple):
+    r"""The parameters $\mu$ and $\rho = \log\sigma$ of a Gaussian over weights, and its prior $N(m, s^2 I)$.
+
+    Attributes:
+        mu: $\mu$.
+        rho: $\rho$.
+        prior_std: $s$.
+        prior_mean: $m$, or ``None`` for zero.
+    """
+
+    mu: nn.Parameter
+    rho: nn.Parameter
+    prior_std: float
+    prior_mean: Tensor | None
 
 
 class PointGroup(nn.Module):
@@ -27,6 +43,10 @@ class PointGroup(nn.Module):
     def mean(self) -> Tensor:
         """The weights."""
         return self.theta
+
+    def gaussian(self) -> GaussianPair | None:
+        """``None``: these weights have no distribution."""
+        return None
 
     def pull_back(self, gradient: Tensor) -> None:
         """Add the loss's gradient with respect to the weights, of one sample ``[N]`` or several ``[C, N]``."""
@@ -63,6 +83,10 @@ class GaussianGroup(nn.Module):
     def mean(self) -> Tensor:
         r"""$\mu$."""
         return self.mu
+
+    def gaussian(self) -> GaussianPair | None:
+        """The pair and its prior, for optimisers that know what they are."""
+        return GaussianPair(self.mu, self.rho, self.prior_std, self.prior_mean)
 
     def scale(self) -> Tensor:
         r"""$\sigma = e^\rho$, outside the graph."""

@@ -2,4 +2,5 @@
 
 from calibayes.training.fit import fit as fit
 from calibayes.training.history import History as History
+from calibayes.training.natural_gradient import NaturalGradient as NaturalGradient
 from calibayes.training.stopping import EarlyStopping as EarlyStopping

@@ -70,7 +70,8 @@ def fit(
         train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), or ``(x, y, weights)`` with
             how much each example counts (only ratios matter); a Dataset, or a DataLoader (whose own batch size counts).
         objective: what is minimised.
-        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
+            `NaturalGradient`.
         epochs: passes over the data.
         batch_size: $|B|$, at most: an epoch is cut into batches that differ in size by one example at most, so that no small
             one is left over at its end. (A DataLoader does leave one, unless it has ``drop_last``.)
@@ -131,7 +132,7 @@ def fit(
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
-    made = made_optimizer(optimizer, posterior)
+    made = made_optimizer(optimizer, posterior, objective, source.size)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,

@@ -141,7 +141,7 @@ class Stepper:
         kl = self.posterior.kl_values(scales)
         kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
         terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
-        if kl_weight > 0:
+        if kl_weight > 0 and not getattr(self.optimizer, "handles_kl", False):
             self.posterior.pull_back_kl(scales, kl_weight * self.scaler.get_scale())
         return terms, statistics
 
