@@ -58,6 +58,6 @@ def test_a_checkpoint_is_resumed_from_with_the_same_bits(tmp_path: Path) -> None
     run = trainer(2)
     run.fit(first, loader())
     run.save_checkpoint(tmp_path / "half.ckpt")
-    trainer(4).fit(second, loader(), ckpt_path=tmp_path / "half.ckpt", weights_only=False)
+    trainer(4).fit(second, loader(), ckpt_path=tmp_path / "half.ckpt")
     for name, value in whole.posterior.state_dict().items():
         assert torch.equal(second.posterior.state_dict()[name], value), name

@@ -41,7 +41,9 @@ def prior_mean() -> dict[str, Tensor]:
 
 def posterior_of(net: nn.Module, **settings: Any) -> cb.MeanField:
     """Two pairs with priors of their own, and the biases as points."""
-    return cb.MeanField(net, **{"prior_std": PRIORS, "init_std": 0.1, "where": "*weight", "prior_mean": prior_mean(), **settings})
+    return cb.MeanField(
+        net, **{"prior_std": PRIORS, "init_std": 0.1, "where": "*weight", "prior_mean": prior_mean(), **settings}
+    )
 
 
 def flat(posterior: Posterior) -> Tensor:
@@ -100,9 +102,7 @@ def plain_loop(
                 m[name] = beta1 * m[name] + (1 - beta1) * gradient[name]
                 difference = h[name] - curvature[name]
                 h[name] = (
-                    beta2 * h[name]
-                    + (1 - beta2) * curvature[name]
-                    + 0.5 * (1 - beta2) ** 2 * difference**2 / (h[name] + delta)
+                    beta2 * h[name] + (1 - beta2) * curvature[name] + 0.5 * (1 - beta2) ** 2 * difference**2 / (h[name] + delta)
                 )
                 direction = m[name] / (1 - beta1 ** (step + 1)) + delta * (mean[name] - centre[name])
                 mean[name] = mean[name] - settings.lr * rates(epoch) * direction / (h[name] + delta)
@@ -207,7 +207,7 @@ def test_the_bias_of_a_fast_curvature_average_is_the_one_that_theory_says() -> N
 
         def look(each: Posterior, epoch: int, seen: list[Tensor] = seen) -> None:
             if epoch > 100:
-                seen.append((-2 * each.groups[0].rho.detach()).exp())  # type: ignore[operator, union-attr]
+                seen.append((-2 * each.groups[0].rho.detach()).exp())  # type: ignore[operator]
 
         cb.fit(
             posterior,
@@ -297,21 +297,21 @@ def test_clipping_bounds_both_gradients() -> None:
     torch.testing.assert_close(posterior.rho.detach().exp(), torch.full_like(before, (0.4 / N / halfway) ** 0.5))
 
 
-class Interrupted(Exception):
+class StoppedError(Exception):
     """Stands for a machine that stops."""
 
 
 def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     def stop(_: Posterior, epoch: int) -> None:
         if epoch == 3:
-            raise Interrupted
+            raise StoppedError
 
     def decay(optimizer: Any) -> Any:
         return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
 
     settings: dict[str, Any] = {"epochs": 6, "scheduler": decay, "checkpoint_seconds": 0.0}
     whole = trained(net=mlp().float(), **settings)
-    with pytest.raises(Interrupted):
+    with pytest.raises(StoppedError):
         trained(net=mlp().float(), checkpoint=tmp_path, on_epoch=stop, **settings)
     assert list(tmp_path.iterdir())
     assert torch.equal(trained(net=mlp().float(), checkpoint=tmp_path, **settings), whole)
@@ -411,8 +411,9 @@ def test_a_posterior_without_gaussians_is_refused() -> None:
 
 
 def test_the_class_in_the_place_of_settings_is_refused() -> None:
+    given: Any = cb.NaturalGradient
     with pytest.raises(OptimizerError, match=r"Write `NaturalGradient\(\)`"):
-        cb.fit(posterior_of(mlp()), data(), cb.Objective(), optimizer=cb.NaturalGradient, epochs=1)
+        cb.fit(posterior_of(mlp()), data(), cb.Objective(), optimizer=given, epochs=1)
 
 
 @pytest.mark.parametrize(
