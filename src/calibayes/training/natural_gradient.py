@@ -120,8 +120,9 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
         given = posterior.parameter_groups()
         names = {id(parameter): group.get("name", "") for group in given for parameter in group["params"]}
         made: list[dict[str, Any]] = []
+        told = {"point_lr": settings.point_lr, "rescale_lr": settings.rescale_lr}  # what a checkpoint is recognised by
         for pair in self._pairs():
-            made.append({"params": [pair.mu, pair.rho], "name": names[id(pair.mu)].removesuffix(".mu")})
+            made.append({"params": [pair.mu, pair.rho], "name": names[id(pair.mu)].removesuffix(".mu"), **told})
         in_pairs = {id(parameter) for group in made for parameter in group["params"]}
         decay = float(settings.point_weight_decay)
         for group in given:
@@ -149,10 +150,10 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
             if pair.mu.grad is None:
                 continue
             if pair.rho.grad is None:  # drawn at the mean: nothing is known about the curvature
-                rate = self._settings.point_lr * group["lr"] / self._settings.lr
+                rate = group["point_lr"] * group["lr"] / self._settings.lr
                 self._adamw(pair.mu, rate, self._settings.point_weight_decay, _POINT_BETAS)
             else:
-                self._natural(pair, group["lr"], group["betas"], weight)
+                self._natural(pair, group, weight)
         for group in self.param_groups[len(pairs) :]:
             for parameter in group["params"]:
                 if parameter.grad is not None:
@@ -174,9 +175,9 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
             )
         return weight
 
-    def _natural(self, pair: GaussianPair, lr: float, betas: tuple[float, float], weight: float) -> None:
+    def _natural(self, pair: GaussianPair, group: dict[str, Any], weight: float) -> None:
         r"""The update of the class's docstring, in few passes; the precision $1/\sigma^2$ is $h/w + 1/s^2$."""
-        (mu, rho, prior_std, prior_mean), (beta1, beta2) = pair, betas
+        (mu, rho, prior_std, prior_mean), (beta1, beta2) = pair, group["betas"]
         assert mu.grad is not None
         assert rho.grad is not None
         state = self.state[mu]
@@ -206,7 +207,7 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
         direction = torch.add(m, mu, alpha=pull, out=excess)
         if prior_mean is not None:
             direction.sub_(prior_mean, alpha=pull)
-        rate = lr * state["start"] if self._settings.rescale_lr else lr
+        rate = group["lr"] * (state["start"] if group["rescale_lr"] else 1.0)
         mu.addcdiv_(direction, precision, value=-rate / (correction * weight))
 
     def _adamw(self, parameter: nn.Parameter, lr: float, weight_decay: float, betas: tuple[float, float]) -> None:
