@@ -37,6 +37,7 @@ from calibayes.training import EMA as EMA
 from calibayes.training import EarlyStopping as EarlyStopping
 from calibayes.training import EqualAverage as EqualAverage
 from calibayes.training import History as History
+from calibayes.training import NaturalGradient as NaturalGradient
 from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:

@@ -114,6 +114,12 @@ def cases() -> dict[str, dict[str, Any]]:
         },
         "transient buffer": {"scheme": "fnn", "net": WithTransientBuffer},
         "noisy optimiser": {"scheme": "bnn", "optimizer": lambda parameters: Noisy(parameters, lr=0.1)},
+        "natural gradient": {
+            "scheme": "ca-bnn",
+            "samples": 2,
+            "init_std": 0.01,
+            "optimizer": cb.NaturalGradient(lr=0.1, betas=(0.9, 0.95)),
+        },
         "instance norm": {"scheme": "fnn", "net": with_instance_norm},
         "validation and held-out data from a Dataset": {
             "scheme": "ca-fnn",
@@ -139,12 +145,18 @@ def cases() -> dict[str, dict[str, Any]]:
 
 
 def trained(
-    scheme: str, net: Any = perceptron, train: Any = None, batch_size: int = 20, epochs: int = 5, **others: Any
+    scheme: str,
+    net: Any = perceptron,
+    train: Any = None,
+    batch_size: int = 20,
+    epochs: int = 5,
+    init_std: float = 0.05,
+    **others: Any,
 ) -> dict[str, Any]:
     lam, beta = SCHEMES[scheme]
     torch.manual_seed(torch.distributed.get_rank() if torch.distributed.is_initialized() else 0)  # not alike: fit sees to it
     made = net().double()
-    posterior = cb.MeanField(made, init_std=0.05) if beta else cb.Point(made)
+    posterior = cb.MeanField(made, init_std=init_std) if beta else cb.Point(made)
     history = cb.fit(
         posterior,
         data(0, N) if train is None else train,

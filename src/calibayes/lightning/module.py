@@ -53,7 +53,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
     Args:
         posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN); a network alone is made a `Point`.
         objective: what is minimised.
-        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
+            `NaturalGradient`.
         scheduler: a factory, optimiser → learning-rate scheduler; one that looks at a metric looks at ``monitor``.
         scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
         monitor: the metric that a ``ReduceLROnPlateau`` looks at.
@@ -117,7 +118,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def configure_optimizers(self) -> Any:
         """What the factories make."""
-        made = made_optimizer(self._optimizer, self.posterior)
+        made = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
         if self._scheduler is None:
             return made
         return {"optimizer": made, "lr_scheduler": {"scheduler": self._scheduler(made), **self._plan}}
@@ -138,10 +139,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def on_train_start(self) -> None:
         """Find out how many examples there are."""
-        if self.dataset_size != "auto":
-            self._size = self.dataset_size
-        elif self.posterior.num_bayesian:
-            self._size = number_of_examples(self.trainer.train_dataloader)
+        if self.posterior.num_bayesian:
+            self._size = self._examples()
         # After its sanity check Lightning sets attributes of modules that it knows, and those of the network are not among
         # them: in evaluation mode its batch norms would pass for frozen ones, which processes need not share.
         self.posterior.train()
@@ -177,6 +176,15 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Let what is random in the next batch depend on its place, and on the process."""
         self._seed_data(batch_idx + 1)
+
+    def _examples(self) -> int:
+        """$|D|$."""
+        if self.dataset_size != "auto":
+            return self.dataset_size
+        if self.trainer.train_dataloader is None:
+            # Optimisers are made before dataloaders; asking for the number of steps makes the Trainer set them up.
+            assert self.trainer.estimated_stepping_batches
+        return number_of_examples(self.trainer.train_dataloader)
 
     def _seed_data(self, batch: int) -> None:
         """Let what is random in a batch of this process depend on its place."""

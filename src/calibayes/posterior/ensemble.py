@@ -132,11 +132,8 @@ class Ensemble(Posterior):
 
     def buffer_values(self) -> dict[str, Tensor]:
         """The members' buffers, their names led by the member's number."""
-        return {
-            f"{index}.{name}": value
-            for index, member in enumerate(self.members)
-            for name, value in member.buffer_values().items()
-        }
+        pairs = ((index, pair) for index, member in enumerate(self.members) for pair in member.buffer_values().items())
+        return {f"{index}.{name}": value for index, (name, value) in pairs}
 
     def begin(self, epochs: int) -> None:
         """Tell the members that training begins."""

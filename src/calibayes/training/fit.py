@@ -23,12 +23,14 @@ from calibayes.training.callback import OnEpoch
 from calibayes.training.device import chosen_device
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
+from calibayes.training.members import fit_members
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.precision import check_full_precision
 from calibayes.training.run import Run
 from calibayes.training.schedulers import SchedulerFactory, made_scheduler
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.training.stopping import Best, EarlyStopping, stopping_rule
+from calibayes.training.together import MembersSource, StackedParameters, TogetherStepper
 from calibayes.training.unlabelled import unlabelled_source
 
 __all__ = ["fit"]
@@ -65,6 +67,8 @@ def fit(
     on_epoch: OnEpoch | None = None,
     group: Group = "auto",
     progress: bool | None = None,
+    workers: int = 1,
+    together: bool = False,
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
 
@@ -73,11 +77,13 @@ def fit(
     ends training after the step under way and keeps what was learned.
 
     Args:
-        posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN).
+        posterior: a `Point` (FNN, CA-FNN), a `MeanField` (BNN, CA-BNN) or any other; of an `Ensemble` every member is trained
+            on its own, with a seed of its own.
         train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), or ``(x, y, weights)`` with
             how much each example counts (only ratios matter); a Dataset, or a DataLoader (whose own batch size counts).
         objective: what is minimised.
-        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
+            `NaturalGradient`.
         epochs: passes over the data.
         batch_size: $|B|$, at most: an epoch is cut into batches that differ in size by one example at most, so that no small
             one is left over at its end. (A DataLoader does leave one, unless it has ``drop_last``.)
@@ -110,6 +116,9 @@ def fit(
             ``torchrun`` has started; a process group of ``torch.distributed``; ``None`` for this process alone. Batches,
             and the calibration term, are those of all processes together, and the result is that of a single one.
         progress: show a progress line; by default where standard error is a terminal.
+        workers: how many members of an ensemble are trained at a time, in processes of their own.
+        together: train all members of an ensemble at once, side by side in every operation (``vmap``). That pays for small
+            networks of linear layers. Validation and early stopping then look at the ensemble rather than at each member.
 
     Returns:
         The `History` of the run.
@@ -121,10 +130,17 @@ def fit(
         >>> len(history.epochs), len(history.steps)
         (2, 8)
     """
+    arguments = {name: value for name, value in locals().items() if name not in ("posterior", "workers", "together")}
     if not isinstance(posterior, Posterior):
         raise InvalidArgumentError(
-            f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
+            f"Expected `posterior` to be a posterior such as Point or MeanField, but got {type(posterior).__name__}. "
+            "Wrap it: `Point(net)`."
         )
+    positive_integer("workers", workers)
+    if posterior.members != (posterior,) and not together:
+        return fit_members(fit, posterior, arguments, workers)
+    if workers > 1:
+        raise InvalidArgumentError(f"Members are trained by `workers={workers}`, but this is {_no_members(together)}.")
     given = checked_objective(objective)
     objective = given if calibration_data is None else given.on_held_out()
     extra: dict[On, Any] = {"held_out": calibration_data, "out_of_domain": out_of_domain}
@@ -149,12 +165,15 @@ def fit(
     check_full_precision(posterior, "Convert them with `posterior.float()`; `precision='bfloat16'` runs the network in half.")
     check_apart(calibration_data, validation, "calibration_data", "validation")
     processes = Processes.of(group)
+    if together and (posterior.members == (posterior,) or processes.size > 1):
+        raise InvalidArgumentError("`together` trains the members of an ensemble in one process. Use `together=False`.")
     posterior.to(chosen_device(device, processes))
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
     outside = None if out_of_domain is None else unlabelled_source(out_of_domain, batch_size, "out_of_domain")
-    made = made_optimizer(optimizer, posterior)
+    stacked = StackedParameters(posterior) if together else None
+    made = made_optimizer(optimizer, posterior if stacked is None else stacked, objective, source.size)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,
@@ -177,8 +196,9 @@ def fit(
             "validation_samples": validation_samples,
             "calibration_data": sampled(held_out),
             "out_of_domain": sampled(outside),
+            "together": len(posterior.members) if together else None,
         }
-        known_by = fingerprint(posterior, source, given, made, settings, **others)
+        known_by = fingerprint(posterior.members[0], source, given, made, settings, **others)
         drawn = (watched, held_out, outside)
         shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in drawn]
         if strangers := processes.differ({**known_by, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
@@ -189,9 +209,14 @@ def fit(
         if checkpoint is not None:
             place = checkpoint
             folder = processes.from_first(lambda: CheckpointFolder(place, known_by))
+    stepper: Stepper | TogetherStepper
+    if stacked is None:
+        stepper = Stepper(posterior.members[0], objective, made, source.size, settings, processes)
+    else:
+        stepper = TogetherStepper(posterior, objective, made, source.size, settings, stacked)
     run = Run(
-        stepper=Stepper(posterior, objective, made, source.size, settings, processes),
-        train=source,
+        stepper=stepper,
+        train=source if stacked is None else MembersSource(source, len(posterior.members)),
         epochs=epochs,
         scheduler=planned,
         scheduler_interval=scheduler_interval,
@@ -210,7 +235,15 @@ def fit(
         if watched is not None:
             watched.draw(1, settings.seed, "label")  # examples without labels are an error now, not after an epoch
         run.resume()
-        return run.go()
+        try:
+            return run.go()
+        finally:
+            if stacked is not None:
+                stacked.release()
+
+
+def _no_members(together: bool) -> str:
+    return "a training of all members together: leave one of the two out" if together else "no ensemble: use `workers=1`"
 
 
 def _check_counts(**counts: object) -> None:

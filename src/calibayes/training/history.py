@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ class History:
         stopped: why training ended: ``"finished"``, ``"early"``, ``"callback"`` or ``"interrupted"``.
         best_epoch: the epoch (from 1) whose weights were restored by early stopping, if any.
         seconds: wall-clock time of every epoch; not part of equality.
+        members: those of an ensemble's members, if they were trained one by one; ``epochs`` then has the means over members,
+            and ``steps`` is empty.
 
     Examples:
         >>> data = torch.randn(64, 4), torch.arange(64) % 3
@@ -44,6 +47,19 @@ class History:
     stopped: str = "finished"
     best_epoch: int | None = None
     seconds: list[float] = field(default_factory=list, compare=False)
+    members: list[History] = field(default_factory=list)
+
+    @classmethod
+    def of_members(cls, members: Sequence[History]) -> History:
+        """The history of an ensemble whose members were trained one by one: means over members of what all of them have."""
+        rows = list(zip(*(each.epochs for each in members), strict=False))
+        names = [name for name in rows[0][0] if all(name in row for row in rows[0])] if rows else []
+        return cls(
+            epochs=[{name: sum(row[name] for row in each) / len(each) for name in names} for each in rows],
+            stopped=next((each.stopped for each in members if each.stopped != "finished"), "finished"),
+            seconds=[sum(each) for each in zip(*(each.seconds for each in members), strict=False)],
+            members=list(members),
+        )
 
     @property
     def terms(self) -> tuple[str, ...]:

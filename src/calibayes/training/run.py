@@ -27,6 +27,7 @@ from calibayes.training.norm_statistics import norm_statistics
 from calibayes.training.progress import Progress
 from calibayes.training.step import Stepper
 from calibayes.training.stopping import Best
+from calibayes.training.together import TogetherStepper
 from calibayes.training.validation import validation_metrics
 from calibayes.training.weight_checks import check_alike, check_weights
 
@@ -39,7 +40,7 @@ Trained = NetworkPosterior | Ensemble
 class Run:
     """A training run: what it works on, and where it is."""
 
-    stepper: Stepper
+    stepper: Stepper | TogetherStepper
     train: Source
     epochs: int
     scheduler: LRScheduler | None
@@ -210,8 +211,10 @@ class Run:
         return (_moved(batch, device) for batch in self.train.ordered())
 
     def _norm_statistics(self) -> dict[str, Tensor]:
-        settings = self.stepper.settings
-        return norm_statistics(self.stepper.posterior, self.train, settings.seed, settings.micro_batch_size)
+        settings, posterior = self.stepper.settings, self.stepper.posterior
+        if not isinstance(posterior, NetworkPosterior):
+            return {}  # members with batch norms are not trained together
+        return norm_statistics(posterior, self.train, settings.seed, settings.micro_batch_size)
 
     def _save(self) -> None:
         check_weights(self.stepper.posterior, self.epoch + 1, self.step)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +15,7 @@ from torch import Tensor
 from calibayes.data.sources import Batch
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
-from calibayes.errors import DataError, NonFiniteLossError
+from calibayes.errors import DataError
 from calibayes.objective import Objective
 from calibayes.objective.scoring import weight_of
 from calibayes.posterior.network_posterior import NetworkPosterior
@@ -25,6 +24,7 @@ from calibayes.posterior.statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.averaged import AveragedTerm, averaged_terms
+from calibayes.training.clipping import clip_gradient
 from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm
 from calibayes.training.place import Part, Place, split
 from calibayes.training.step_terms import StepTerms, check_finite
@@ -188,15 +188,7 @@ class Stepper:
     def _update(self, place: Place) -> None:
         if self.settings.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
-            norm = torch.nn.utils.clip_grad_norm_(self.posterior.parameters(), self.settings.clip_norm)
-            if not self.scaler.is_enabled() and not math.isfinite(float(norm)):
-                raise NonFiniteLossError(
-                    f"The gradient's norm became {float(norm)} in epoch {place.epoch + 1}, step {place.step + 1}. "
-                    "This step was not taken.",
-                    term="gradient",
-                    epoch=place.epoch + 1,
-                    step=place.step + 1,
-                )
+            clip_gradient(self._parameters, self.settings.clip_norm, place, check=not self.scaler.is_enabled())
         # An optimiser that draws noise draws the same in every process, and however many there are.
         seed_globally(self.settings.seed, "optimizer", place.epoch, place.batch)
         if not self.scaler.is_enabled():
