@@ -74,16 +74,17 @@ def test_models_are_chosen_by_the_refined_nll_where_asked() -> None:
     scores = {1.0: ValidationScores(0.3, 0.1, 0.9, 0.1, 0.25), 2.0: ValidationScores(0.4, 0.2, 0.9, 0.1, 0.2)}
     pairs = [(1.0, 0.0), (2.0, 0.0)]
     assert choose(pairs, lambda lam, _: lam, scores.__getitem__).model == 1.0
-    assert choose(pairs, lambda lam, _: lam, scores.__getitem__, monitor="refined-nll").model == 2.0
+    found = choose(pairs, lambda lam, _: lam, scores.__getitem__, monitor="refined-nll")
+    assert (found.model, found.compared) == (2.0, (0.25, 0.2))
     with pytest.raises(cb.errors.InvalidArgumentError, match=r"`monitor` .* but got 'ece'"):
         choose(pairs, lambda lam, _: lam, scores.__getitem__, monitor="ece")  # type: ignore[arg-type]
     with pytest.raises(cb.errors.InvalidArgumentError, match="needs scores that have it"):
         choose(pairs, lambda lam, _: lam, lambda _: ValidationScores(0.3, 0.1, 0.9, 0.1), monitor="refined-nll")
     posterior = cb.Point(net())
     probs = cb.predict(posterior, VALIDATION[0], dtype=torch.float64).probs
-    found = validation_scores(posterior, VALIDATION, monitor="refined-nll")
-    assert found.refined_nll == pytest.approx(refined_nll(probs, VALIDATION[1]))
-    assert found._replace(refined_nll=None) == validation_scores(posterior, VALIDATION)
+    measured = validation_scores(posterior, VALIDATION, monitor="refined-nll")
+    assert measured.refined_nll == pytest.approx(refined_nll(probs, VALIDATION[1]))
+    assert measured._replace(refined_nll=None) == validation_scores(posterior, VALIDATION)
 
 
 @pytest.mark.parametrize("no", [False, np.False_])

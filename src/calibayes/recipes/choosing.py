@@ -57,7 +57,6 @@ class Tried(NamedTuple):
     ece: float
     accuracy: float
     brier: float
-    refined_nll: float | None = None
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,13 @@ class Chosen(Generic[Model]):
         model: what was trained with the chosen values.
         best: those values, and its validation scores.
         tried: all that were tried, in the order in which they were.
+        compared: the score that decided, of each of them.
     """
 
     model: Model
     best: Tried
     tried: tuple[Tried, ...]
+    compared: tuple[float, ...]
 
 
 def choose(
@@ -99,15 +100,18 @@ def choose(
     """
     check_monitor("monitor", monitor)
     tried: list[Tried] = []
+    compared: list[float] = []
     best: tuple[Model, Tried] | None = None
     for lam, beta in pairs:
         model = train(lam, beta)
-        tried.append(Tried(lam, beta, *score(model)))
-        if best is None or _rank(tried[-1], monitor) < _rank(best[1], monitor):
+        scores = score(model)
+        tried.append(Tried(lam, beta, scores.nll, scores.ece, scores.accuracy, scores.brier))
+        compared.append(_deciding(scores, monitor))
+        if best is None or _rank(compared[-1]) < min(map(_rank, compared[:-1])):
             best = model, tried[-1]
     if best is None:
         raise InvalidArgumentError("Expected at least one pair of `lam` and `beta` to choose from, but got none.")
-    return Chosen(*best, tuple(tried))
+    return Chosen(*best, tuple(tried), tuple(compared))
 
 
 def check_monitor(name: str, value: object) -> None:
@@ -116,13 +120,17 @@ def check_monitor(name: str, value: object) -> None:
         raise InvalidArgumentError(f"Expected `{name}` to be one of {get_args(ChoiceMonitor)}, but got {value!r}.")
 
 
-def _rank(tried: Tried, monitor: ChoiceMonitor) -> float:
-    value = tried.nll if monitor == "nll" else tried.refined_nll
+def _deciding(scores: ValidationScores, monitor: ChoiceMonitor) -> float:
+    value = scores.nll if monitor == "nll" else scores.refined_nll
     if value is None:
         raise InvalidArgumentError(
-            f"`monitor={monitor!r}` needs scores that have it, but `score` returned none for lam={tried.lam:g} and "
-            f"beta={tried.beta:g}. Use `validation_scores(..., monitor={monitor!r})`."
+            f"`monitor={monitor!r}` needs scores that have it, but got {scores!r}. "
+            f"Use `validation_scores(..., monitor={monitor!r})`."
         )
+    return value
+
+
+def _rank(value: float) -> float:
     return math.inf if math.isnan(value) else value
 
 
