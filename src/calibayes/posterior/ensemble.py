@@ -140,6 +140,11 @@ class Ensemble(Posterior):
         for member in self.members:
             member.begin(epochs)
 
+    def after_step(self) -> None:
+        """Tell the members that an optimiser step was taken."""
+        for member in self.members:
+            member.after_step()
+
     def after_epoch(self) -> None:
         """Tell the members that an epoch is over."""
         for member in self.members:

@@ -48,28 +48,39 @@ def _arguments(arguments: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 
 def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], workers: int) -> list[History]:
-    """Members as trials of a sweep: a worker that is killed is started again, and what is done is not done twice."""
-    from calibayes.sweeps import sweep
+    """Members as trials of a sweep: a worker that is killed is started again."""
+    import cloudpickle
+
+    from calibayes.sweeps.found import done_trial
+    from calibayes.sweeps.runner import Kept, Runner
+    from calibayes.sweeps.trials import Job
 
     members = ensemble.members
-    for call in calls:
-        if call["on_epoch"] is not None:
-            raise InvalidArgumentError("`on_epoch` cannot look into other processes. Leave it out, or use `workers=1`.")
+    if any(call["on_epoch"] is not None for call in calls):
+        raise InvalidArgumentError("`on_epoch` cannot look into other processes. Leave it out, or use `workers=1`.")
 
     def train(settings: dict[str, Any]) -> dict[str, Any]:
         index = settings["member"]
         history = fit(members[index], **{**calls[index], "group": None, "progress": False})
         return {"state": dict(members[index].state_dict()), "history": history.state()}
 
-    with TemporaryDirectory() as folder:
-        trials = sweep(
-            train, [{"member": index} for index in range(len(members))], folder, label="member", workers=workers, progress=False
-        )
-        found = []
-        for member, trial in zip(members, trials, strict=True):
-            if trial.error is not None:
-                raise SweepError(f"Training member {trial.settings['member'] + 1} failed: {trial.error}")
-            result = trial.result or {}
-            member.load_state_dict({name: torch.as_tensor(value) for name, value in result["state"].items()})
-            found.append(History.from_state(result["history"]))
-        return found
+    found: dict[int, Any] = {}
+
+    def done(job: Job, kept: Kept) -> None:
+        trial = done_trial(kept.path, kept.record, job.settings)
+        if trial.error is not None:
+            raise SweepError(f"Training member {job.settings['member'] + 1} failed: {trial.error}")
+        found[job.settings["member"]] = trial.result
+
+    try:
+        call = cloudpickle.dumps(train)
+    except Exception as error:  # whatever the objects say that it holds
+        raise InvalidArgumentError(
+            f"Members cannot be sent to other processes: {error}. Use `workers=1`, or functions that a module defines."
+        ) from error
+    jobs = [Job(call, "member", 1, {"member": index}, f"member-{index + 1}") for index in range(len(members))]
+    with TemporaryDirectory() as folder, Runner(Path(folder), workers=workers) as runner:
+        runner.run(jobs, done)
+    for index, member in enumerate(members):
+        member.load_state_dict({name: torch.as_tensor(value) for name, value in found[index]["state"].items()})
+    return [History.from_state(found[index]["history"]) for index in range(len(members))]

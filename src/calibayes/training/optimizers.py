@@ -14,6 +14,23 @@ from calibayes.posterior.base import Posterior
 __all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
 
 
+class Trained(Protocol):
+    """What an optimiser is made for: a posterior, or the parameters of several."""
+
+    @property
+    def members(self) -> Any:
+        """The posteriors over one network each."""
+        ...
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Named parameter groups."""
+        ...
+
+    def named_parameters(self) -> Any:
+        """All parameters with their names."""
+        ...
+
+
 class BindableOptimizer(Protocol):
     """An optimiser's settings, for one that needs to know more than parameters: `calibayes.NaturalGradient`."""
 
@@ -29,7 +46,7 @@ _EXAMPLE = "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.00
 
 
 def made_optimizer(
-    factory: OptimizerFactory, posterior: Posterior, objective: Objective, dataset_size: int | Callable[[], int]
+    factory: OptimizerFactory, posterior: Trained, objective: Objective, dataset_size: int | Callable[[], int]
 ) -> torch.optim.Optimizer:
     """The optimiser of the posterior's parameters, or an error that says what is wrong with it.
 
@@ -46,7 +63,7 @@ def made_optimizer(
     return made
 
 
-def _made(factory: Any, posterior: Posterior, objective: Objective, dataset_size: int | Callable[[], int]) -> Any:
+def _made(factory: Any, posterior: Any, objective: Objective, dataset_size: int | Callable[[], int]) -> Any:
     if hasattr(factory, "bind"):
         if isinstance(factory, type):
             raise OptimizerError(f"Expected settings, but got the class {factory.__name__}. Write `{factory.__name__}()`.")
@@ -67,12 +84,12 @@ def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float)
             group["lr"] = rate
 
 
-def _widths(posterior: Posterior) -> set[int]:
+def _widths(posterior: Trained) -> set[int]:
     pairs = [group.gaussian() for member in posterior.members for group in member.groups]
     return {id(pair.rho) for pair in pairs if pair is not None}
 
 
-def check_optimizer(made: torch.optim.Optimizer, posterior: Posterior) -> None:
+def check_optimizer(made: torch.optim.Optimizer, posterior: Trained) -> None:
     """Raise `OptimizerError` unless an optimiser trains all the posterior's parameters, and none with what harms it."""
     if isinstance(made, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")

@@ -17,7 +17,7 @@ from calibayes.data.sources import Batch, Source
 from calibayes.data.structure import moved
 from calibayes.devices import widest
 from calibayes.errors import CheckpointError
-from calibayes.posterior import Ensemble, NetworkPosterior
+from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.training.averaging import Averaging, WeightAverage
 from calibayes.training.callback import OnEpoch, called
 from calibayes.training.data_terms import Place
@@ -32,8 +32,6 @@ from calibayes.training.validation import validation_metrics
 from calibayes.training.weight_checks import check_alike, check_weights
 
 __all__ = ["Run"]
-
-Trained = NetworkPosterior | Ensemble
 
 
 @dataclass
@@ -99,7 +97,7 @@ class Run:
         finally:
             posterior.eval()
 
-    def _go(self, posterior: Trained) -> History:
+    def _go(self, posterior: Posterior) -> History:
         posterior.train()
         total = self.train.steps() * self.epochs
         with (

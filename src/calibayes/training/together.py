@@ -15,7 +15,7 @@ from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.objective import Objective
 from calibayes.objective.scoring import value_of, weight_of
 from calibayes.posterior.base import Posterior
-from calibayes.posterior.ensemble import Ensemble, member_seed
+from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.clipping import clip_gradient
@@ -58,7 +58,7 @@ class MembersSource:
 class StackedParameters(nn.Module):
     """Tensors ``[M, …]`` in which the members' parameters lie, so that one step of an optimiser moves all of them."""
 
-    members = ()
+    members: tuple[()] = ()
 
     def __init__(self, ensemble: Posterior) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class TogetherStepper:
 
     def __init__(
         self,
-        ensemble: Ensemble,
+        ensemble: Posterior,
         objective: Objective,
         optimizer: torch.optim.Optimizer,
         dataset_size: int,
@@ -132,8 +132,7 @@ class TogetherStepper:
                 clip_gradient(member.parameters(), self.settings.clip_norm, place)
         seed_globally(self.settings.seed, "optimizer", place.epoch, place.batch)
         self.optimizer.step()
-        for member in self.posterior.members:
-            member.after_step()
+        self.posterior.after_step()
         return terms
 
     def _gradients(self, batch: Batch, place: Place) -> StepTerms:
