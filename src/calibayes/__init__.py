@@ -27,6 +27,7 @@ from calibayes.objective import Focal as Focal
 from calibayes.objective import Objective as Objective
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
+from calibayes.posterior import MCDropout as MCDropout
 from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior import Point as Point
@@ -41,8 +42,10 @@ from calibayes.training import NaturalGradient as NaturalGradient
 from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:
+    from calibayes import networks as networks
     from calibayes import sweeps as sweeps
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
+    from calibayes.networks import InputDropout as InputDropout
     from calibayes.sweeps.grid import grid as grid
     from calibayes.sweeps.sweep import sweep as sweep
 
@@ -50,7 +53,9 @@ __version__ = "0.1.0"
 
 _WHEN_FIRST_USED = {
     "CalibayesClassifier": "calibayes.estimator",
+    "InputDropout": "calibayes.networks",
     "grid": "calibayes.sweeps",
+    "networks": "calibayes.networks",
     "sweep": "calibayes.sweeps",
     "sweeps": "calibayes.sweeps",
 }

@@ -1,6 +1,7 @@
 """Distributions over a network's weights: one file for each kind of posterior."""
 
 from calibayes.posterior.base import Posterior as Posterior
+from calibayes.posterior.dropout import MCDropout as MCDropout
 from calibayes.posterior.ensemble import Ensemble as Ensemble
 from calibayes.posterior.flat import Layout as Layout
 from calibayes.posterior.group import Group as Group

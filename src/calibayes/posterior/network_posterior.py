@@ -65,6 +65,10 @@ class NetworkPosterior(Posterior, ABC):
         """While one sample of the weights is used to predict: fix what else is random in the network, by the generator."""
         return nullcontext()
 
+    def notes(self) -> list[str]:
+        """Lines that `audit` prints below its table."""
+        return []
+
     # --- what is known about the weights ---
 
     @property
@@ -87,6 +91,8 @@ class NetworkPosterior(Posterior, ABC):
         print(audit_table(self.choices))
         if self.head is not None:
             print(self.head.told())
+        for line in self.notes():
+            print(line)
 
     def kl(self) -> Tensor:
         r"""$\mathrm{KL}(q \| p)$ in nats, summed over all Bayesian weights; zero for `Point`."""
