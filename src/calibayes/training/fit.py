@@ -17,6 +17,7 @@ from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
+from calibayes.posterior.network_posterior import check_trainable
 from calibayes.randomness import preserved_global_state
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
@@ -113,6 +114,7 @@ def fit(
         raise InvalidArgumentError(
             f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
         )
+    check_trainable(posterior)
     if not isinstance(objective, Objective):
         raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
     counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
