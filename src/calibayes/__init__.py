@@ -28,6 +28,7 @@ from calibayes.objective import Objective as Objective
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
 from calibayes.posterior import MCDropout as MCDropout
+from calibayes.posterior import LastLayerLaplace as LastLayerLaplace
 from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior import Point as Point
