@@ -18,6 +18,8 @@ from calibayes.calibration import WMMCE as WMMCE
 from calibayes.checkpoint import load as load
 from calibayes.checkpoint import save as save
 from calibayes.displays import ReliabilityDisplay as ReliabilityDisplay
+from calibayes.methods import METHODS as METHODS
+from calibayes.methods import build as build
 from calibayes.metrics import evaluate as evaluate
 from calibayes.objective import SCHEMES as SCHEMES
 from calibayes.objective import Calibration as Calibration
@@ -27,8 +29,8 @@ from calibayes.objective import Focal as Focal
 from calibayes.objective import Objective as Objective
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
-from calibayes.posterior import MCDropout as MCDropout
 from calibayes.posterior import LastLayerLaplace as LastLayerLaplace
+from calibayes.posterior import MCDropout as MCDropout
 from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior import Point as Point
