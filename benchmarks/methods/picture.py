@@ -20,12 +20,10 @@ def draw(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(9, 5.5), layout="constrained")
-    validation: dict[tuple[str, str, str], list[float]] = {
-        (row["base"], row["method"], way): [] for row in rows for way in ("plain", "scaled")
-    }
+    validation: dict[tuple[str, str, str], list[float]] = {}
     for row in rows:
         for way in ("plain", "scaled"):
-            validation[row["base"], row["method"], way].append(row["validation"][way]["nll"])
+            validation.setdefault((row["base"], row["method"], way), []).append(row["validation"][way]["nll"])
     best = {
         (base, method): min(("plain", "scaled"), key=lambda way: sum(validation[base, method, way]))
         for base, method, _ in validation

@@ -109,8 +109,8 @@ def _from_point(task: Task, method: str, base: dict[str, Any], tried: dict[str, 
     averaging = None if base.get("ema") is None else cb.EMA(base["ema"])
     if method == "swag":
         posterior: Posterior = cb.SWAG.from_point(point, start_epoch=1, every=10, rank=20)
-        decay = base.get("weight_decay", 0.0)
-        fit: dict[str, Any] = {
+        rate, decay = tried["swag_rate"], base.get("weight_decay", 0.0)
+        fit: dict[str, Any] = {"optimizer": lambda p: torch.optim.AdamW(p, lr=rate, weight_decay=decay, fused=True)}
             "optimizer": lambda p: torch.optim.AdamW(p, lr=tried["swag_rate"], weight_decay=decay, fused=True)
         }
         _fit(task, posterior, cb.Objective(lam=0.0, beta=0.0), fit, epochs, seed, cosine=False)
