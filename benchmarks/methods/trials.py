@@ -111,8 +111,6 @@ def _from_point(task: Task, method: str, base: dict[str, Any], tried: dict[str, 
         posterior: Posterior = cb.SWAG.from_point(point, start_epoch=1, every=10, rank=20)
         rate, decay = tried["swag_rate"], base.get("weight_decay", 0.0)
         fit: dict[str, Any] = {"optimizer": lambda p: torch.optim.AdamW(p, lr=rate, weight_decay=decay, fused=True)}
-            "optimizer": lambda p: torch.optim.AdamW(p, lr=tried["swag_rate"], weight_decay=decay, fused=True)
-        }
         _fit(task, posterior, cb.Objective(lam=0.0, beta=0.0), fit, epochs, seed, cosine=False)
         return posterior
     posterior = cb.MeanField.from_point(point, prior_std=tried.get("prior_std", 0.3), init_std=0.01)
