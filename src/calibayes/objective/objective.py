@@ -2,9 +2,9 @@ r"""What is minimised: a mean loss, terms that stand beside it, and $\beta\,\mat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 from torch import Tensor
 
@@ -74,6 +74,19 @@ class Objective:
     lam_scale: Literal["paper", "mean"] | None = field(default=_NOT_GIVEN, compare=False)
     loss: Loss = field(default_factory=CrossEntropy, kw_only=True)
     terms: Sequence[Term] = field(default=None, kw_only=True)  # type: ignore[arg-type]
+
+    if TYPE_CHECKING:  # what may be passed, rather than what it becomes
+
+        def __init__(
+            self,
+            lam: Schedule = 10.0,
+            beta: Schedule = 0.1,
+            calibration: Measure = ...,
+            lam_scale: Literal["paper", "mean"] = "paper",
+            *,
+            loss: Loss | Callable[[Tensor, Tensor], Tensor] = ...,
+            terms: Sequence[Term] | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         value_at(self.beta, 0, "beta")
