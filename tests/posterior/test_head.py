@@ -100,3 +100,35 @@ def test_the_audit_says_what_is_run_once(capsys: pytest.CaptureFixture[str]) -> 
     assert "All Bayesian weights lie in 'head'" in capsys.readouterr().out
     cb.MeanField(Net()).audit()
     assert "run once" not in capsys.readouterr().out
+
+
+def frozen_backbone(dropout: float = 0.0) -> cb.MeanField:
+    net = Net()
+    net.body.requires_grad_(False)
+    net.body_dropout = nn.Dropout(dropout)  # type: ignore[assignment]
+    return cb.MeanField(net, init_std=0.3)
+
+
+def trained(posterior: cb.MeanField, **others: Any) -> Tensor:
+    torch.manual_seed(1)
+    x = torch.randn(40, 4)
+    cb.fit(posterior, (x, x[:, :3].argmax(-1)), cb.Objective(), epochs=2, batch_size=20, samples=5, sample_chunk=1, **others)
+    return posterior.mu.detach()
+
+
+def test_a_step_with_several_samples_runs_a_frozen_backbone_once() -> None:
+    torch.manual_seed(0)
+    shared = frozen_backbone()
+    found = trained(shared)
+    assert runs(shared) == [20] * 4  # a run a step: the head alone runs for each of the five samples
+    torch.manual_seed(0)
+    apart = frozen_backbone()
+    apart.head = None
+    torch.testing.assert_close(found, trained(apart))
+    assert runs(apart) == [20] * 20
+
+
+def test_a_frozen_backbone_with_dropout_runs_for_every_sample() -> None:
+    posterior = frozen_backbone(dropout=0.5)
+    trained(posterior)
+    assert len(runs(posterior)) == 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from calibayes.methods.copies import one_network
 from calibayes.methods.registry import Method, Network, Plan
@@ -44,14 +44,14 @@ class AveragedPoint(MethodSettings):
 class FocalPoint(MethodSettings):
     """The settings of a network trained with the focal loss."""
 
-    loss: Loss | None = Focal(gamma=2.0)
+    loss: Loss | None = field(default_factory=Focal)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothedPoint(MethodSettings):
     """The settings of a network trained with smoothed labels."""
 
-    loss: Loss | None = CrossEntropy(label_smoothing=0.05)
+    loss: Loss | None = field(default_factory=lambda: CrossEntropy(label_smoothing=0.05))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
 
 from calibayes.data.structure import tensors_in
+from calibayes.networks.input_dropout import InputDropout
 from calibayes.posterior.flat import Call, Skeleton
 
 __all__ = ["Features", "Head", "Heard"]
+
+
+def _settled(part: nn.Module) -> bool:
+    """Return True if a module does the same in training mode as in evaluation mode."""
+    if isinstance(part, nn.MultiheadAttention | nn.RNNBase):
+        return part.dropout == 0
+    if isinstance(part, _DropoutNd | InputDropout):
+        return part.p == 0
+    return not isinstance(part, _NormBase)
 
 
 class Features(NamedTuple):
@@ -75,6 +87,16 @@ class Head:
         if all(weight.startswith(f"{name}.") for weight, _ in network.named_parameters()):
             return None  # nothing to speak of comes before it
         return cls(name) if common else None
+
+    def comes_after(self, network: nn.Module, frozen: Collection[str]) -> bool:
+        """Return True if all that is not in the head is frozen, and neither random nor keeping statistics as it is set now."""
+        for name, part in network.named_modules():
+            if name == self.name or name.startswith(f"{self.name}."):
+                continue
+            own = [f"{name}.{key}" if name else key for key, _ in part.named_parameters(recurse=False)]
+            if any(weight not in frozen for weight in own) or (part.training and not _settled(part)):
+                return False
+        return True
 
     def told(self) -> str:
         """A line for the audit."""

@@ -17,7 +17,7 @@ from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.base import Output, Posterior, Samples
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.group import Group
-from calibayes.posterior.head import Head
+from calibayes.posterior.head import Features, Head
 from calibayes.posterior.held import first_names, held_key, held_tensors, hold
 from calibayes.posterior.modes import resting_parts
 from calibayes.posterior.outputs import counted_tensors, explained
@@ -219,10 +219,26 @@ class NetworkPosterior(Posterior, ABC):
 
         Args:
             vectors: what `draw` or `mean_vectors` returned.
-            inputs: one argument, a tuple of arguments, or a dict of named ones.
+            inputs: one argument, a tuple of arguments, or a dict of named ones; or what `features` returned.
             buffers: used, and updated, instead of the posterior's own; those of `buffer_values`.
         """
+        if isinstance(inputs, Features) and self.head is not None:
+            return self._run(vectors, inputs.calls, buffers, self.head.name)[0]
         return self._run(vectors, [split_inputs(inputs)], buffers)[0]
+
+    def features(self, inputs: Any) -> Any:
+        """What reaches the head, for `call` in place of the inputs, if a step with several samples can share it.
+
+        It can if all that comes before the head is frozen and not random, and the head gives the network's output; otherwise
+        the inputs themselves are returned.
+        """
+        frozen = {name for choice in self.choices if choice.role == "frozen" for name in choice.names}
+        if self.head is None or not self.head.comes_after(self._skeleton.module, frozen):
+            return inputs
+        buffers = {name: value.clone() for name, value in self.buffer_values().items()}
+        with torch.no_grad(), self.head.listening(self._skeleton) as heard:
+            output = self.call([vector.detach() for vector in self.mean_vectors()], inputs, buffers)
+        return heard.features([output]) or inputs
 
     def calls(self, vectors: Sequence[Tensor], inputs: Iterable[Any]) -> list[Any]:
         """`call` for many inputs with the same weights, which are put in place once."""
@@ -311,7 +327,9 @@ class NetworkPosterior(Posterior, ABC):
             for part, mode in modes:
                 part.training = mode
 
-    def _run(self, vectors: Sequence[Tensor], calls: Iterable[Call], buffers: dict[str, Tensor] | None) -> list[Any]:
+    def _run(
+        self, vectors: Sequence[Tensor], calls: Iterable[Call], buffers: dict[str, Tensor] | None, part: str = ""
+    ) -> list[Any]:
         if self._skeleton.module.training != self.training:
             self.train(self.training)  # someone has set the attribute, as Lightning does, rather than called `train`
         held = self.buffer_values() if buffers is None else buffers
@@ -331,7 +349,7 @@ class NetworkPosterior(Posterior, ABC):
                     )
 
         try:
-            outputs = self._skeleton.calls(values, noted())
+            outputs = self._skeleton.calls(values, noted(), part)
         except (RuntimeError, ValueError) as error:
             raise explained(error, last, vectors[0].dtype) from error
         # Most networks update buffers in place; one that puts a new tensor in a buffer's place is heard too. A new shape

@@ -110,8 +110,12 @@ class Stepper:
         Returns:
             The terms of the loss, and the running statistics to `keep` once the step is taken.
         """
+        batches: Batches = {"batch": parts, "held_out": held_out or [], "out_of_domain": out_of_domain or []}
+        if self._samples > 1:  # what does not depend on the sample is run once
+            with self._autocast():
+                batches = {on: [p._replace(inputs=self.posterior.features(p.inputs)) for p in batches[on]] for on in batches}
         with self.posterior.fixed():
-            return self._gradients({"batch": parts, "held_out": held_out or [], "out_of_domain": out_of_domain or []}, place)
+            return self._gradients(batches, place)
 
     def _gradients(self, batches: Batches, place: Place) -> tuple[StepTerms, StepStatistics]:
         parts = batches["batch"]
