@@ -3,14 +3,14 @@ r"""A Laplace approximation of the last layer, fitted after training."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
 
-from calibayes.checks import integer, moderate, nearest, positive, positive_integer
+from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.sources import Batch, as_source
 from calibayes.data.structure import batch_length, moved, rows
 from calibayes.devices import widest
@@ -20,16 +20,16 @@ from calibayes.posterior.head import Head
 from calibayes.posterior.laplace_curvature import FullCurvature, FullSum, KroneckerCurvature, KroneckerSum
 from calibayes.posterior.laplace_group import LaplaceGroup
 from calibayes.posterior.laplace_layer import last_layer_choices, output_layer, working_copy
-from calibayes.posterior.laplace_prior import log_evidence, most_evident, most_predictive
+from calibayes.posterior.laplace_prior import Precision, checked_precision, log_evidence, most_evident, most_predictive
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.outputs import check_labels, logits_of
 from calibayes.posterior.rebuilding import network_with_roles
 from calibayes.posterior.selection import Where
+from calibayes.randomness import preserved_global_state
 
 __all__ = ["LastLayerLaplace"]
 
 _KINDS = {"full": (FullCurvature, FullSum), "kronecker": (KroneckerCurvature, KroneckerSum)}
-_PRIORS = ("marginal-likelihood", "validation")
 _MOST_FULL = 2_000
 
 
@@ -79,7 +79,7 @@ class LastLayerLaplace(NetworkPosterior):
         cls,
         point: nn.Module,
         data: Any,
-        prior_precision: float | Literal["marginal-likelihood", "validation"] = "marginal-likelihood",
+        prior_precision: Precision = "marginal-likelihood",
         *,
         where: Where = None,
         covariance: Literal["auto", "full", "kronecker"] = "auto",
@@ -107,22 +107,7 @@ class LastLayerLaplace(NetworkPosterior):
         Returns:
             The posterior, in evaluation mode.
         """
-        if isinstance(prior_precision, str):
-            if prior_precision not in _PRIORS:
-                raise InvalidArgumentError(
-                    f"Expected `prior_precision` to be a positive number or one of {list(_PRIORS)}, but got "
-                    f"{prior_precision!r}. {nearest(prior_precision, _PRIORS)}"
-                )
-            if prior_precision == "validation" and validation is None:
-                raise InvalidArgumentError(
-                    "`prior_precision='validation'` needs `validation` data, apart from those trained on."
-                )
-        else:
-            prior_precision = moderate("prior_precision", prior_precision)
-        if validation is not None and prior_precision != "validation":
-            raise InvalidArgumentError(
-                f"`validation` data are only looked at with `prior_precision='validation'`, but that is {prior_precision!r}."
-            )
+        precision = checked_precision(prior_precision, validation)
         if covariance not in ("auto", *_KINDS):
             raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {covariance!r}.")
         positive_integer("batch_size", batch_size)
@@ -130,22 +115,21 @@ class LastLayerLaplace(NetworkPosterior):
         integer("seed", seed)
         net = working_copy(trained_network(point))
         device = next(net.parameters()).device
-        batches = as_source(data, batch_size, "data").ordered()
-        first = next(batches, None)
-        if first is None:
-            raise DataError("`data` has no examples.")
-        few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
-        layer = output_layer(net, moved(few, device), where)
-        if covariance == "auto":
-            covariance = "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
-        posterior = cls(net, layer, covariance)
-        posterior._fit(chain([first], batches), temperature)
-        if prior_precision == "marginal-likelihood":
-            prior_precision = most_evident(posterior.group)
-        elif prior_precision == "validation":
-            held_out = posterior._held_out(as_source(validation, batch_size, "validation").ordered())
-            prior_precision = most_predictive(posterior.group, *held_out, seed)
-        posterior.group.prior_precision = prior_precision
+        with preserved_global_state(device):
+            batches = as_source(data, batch_size, "data").ordered()
+            first = next(batches)
+            few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
+            layer = output_layer(net, moved(few, device), where)
+            if covariance == "auto":
+                covariance = "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
+            posterior = cls(net, layer, covariance)
+            posterior._fit(chain([first], batches), temperature)
+            if precision == "marginal-likelihood":
+                precision = most_evident(posterior.group)
+            elif precision == "validation":
+                held_out = posterior._held_out(as_source(validation, batch_size, "validation").ordered())
+                precision = most_predictive(posterior.group, *held_out, seed)
+        posterior.group.prior_precision = precision
         return posterior
 
     @classmethod
@@ -172,20 +156,16 @@ class LastLayerLaplace(NetworkPosterior):
         r"""The Laplace evidence $\log p(D|\theta^*) + \log p(\theta^*|\delta) - \frac12\log\det\frac{P}{2\pi}$, in nats."""
         return log_evidence(self.group)
 
-    def closed_form(self, block: Sequence[Any]) -> list[Tensor]:
-        r"""Logits of the predictive probabilities, by the probit approximation for every pair of classes.
+    def closed_form(self, inputs: Any) -> Tensor:
+        r"""Logits of the predictive probabilities for one batch, by the probit approximation for every pair of classes.
 
         The logits are Gaussian, $f \sim N(m, S)$, and
         $p_k \propto [\sum_j \exp(-(m_k - m_j)/\sqrt{1 + \frac\pi8 (S_{kk} + S_{jj} - 2S_{kj})})]^{-1}$ (Lu, Ie and Sha 2020,
         https://arxiv.org/abs/2006.07584). With two classes this is MacKay's; like a softmax it does not change when a number is
         added to all logits, as approximations by each logit's own variance do.
         """
-        return [self._probit(*self._features(inputs, "x")) for inputs in block]
-
-    def _probit(self, features: Tensor, logits: Tensor) -> Tensor:
         curvature, variances = self.group.curvature, self.group.variances()
-        features, logits = features.to(variances.dtype), logits.to(variances.dtype)
-        parts = [part.split(curvature.rows_at_once()) for part in (features, logits)]
+        parts = [part.to(variances.dtype).split(curvature.rows_at_once()) for part in self._features(inputs, "x")]
         return torch.cat(
             [_pairwise_probit(f, curvature.logit_covariance(phi, variances)) for phi, f in zip(*parts, strict=True)]
         )

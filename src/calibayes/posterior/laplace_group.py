@@ -52,7 +52,7 @@ class LaplaceGroup(Group):
         return self.mu + self._flat(self.curvature.from_basis(noise.mul_(variances.sqrt()))).to(self.mu.dtype)
 
     def kl(self) -> Tensor:
-        r"""$\frac12 \sum_i [\log(1 + l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$, $l_i$ the eigenvalues of $H$."""
+        r"""$\frac12 \sum_i [\log(1+l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$ with $H$'s eigenvalues $l_i$."""
         values = self.curvature.eigenvalues
         spread = torch.log1p(values / self.prior_precision) - values / (values + self.prior_precision)
         return 0.5 * (spread.sum() + self.prior_precision * self.mu.to(values.dtype).square().sum())

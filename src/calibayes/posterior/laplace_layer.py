@@ -108,6 +108,6 @@ def _check_where(net: nn.Module, name: str, where: Where) -> None:
     if set(chosen) != set(own):
         told = ", ".join(chosen[:4]) + (", …" if len(chosen) > 4 else "")
         raise InvalidArgumentError(
-            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear that "
-            f"gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
+            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear "
+            f"that gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
         )

@@ -66,8 +66,8 @@ class NetworkPosterior(Posterior, ABC):
         """While one sample of the weights is used to predict: fix what else is random in the network, by the generator."""
         return nullcontext()
 
-    def closed_form(self, block: Sequence[Any]) -> list[Tensor]:
-        """Logits of the predictive probabilities for each batch of a block, without samples; refused by default."""
+    def closed_form(self, inputs: Any) -> Tensor:
+        """Logits of the predictive probabilities for one batch of inputs, without samples; refused by default."""
         raise InvalidArgumentError(
             f"A {type(self).__name__} has no closed-form prediction, but `samples` is 'closed-form'. Pass a number."
         )
@@ -212,7 +212,7 @@ class NetworkPosterior(Posterior, ABC):
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
         """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
         if samples == "closed-form":
-            yield Output(0, self.closed_form([moved(each, self.device) for each in block]))
+            yield Output(0, [self.closed_form(moved(each, self.device)) for each in block])
             return
         count = 1 if samples == "mean" or not self.random else samples
         device, features = self.device, None
