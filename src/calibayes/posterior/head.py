@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.dropout import _DropoutNd
 
 from calibayes.data.structure import tensors_in
-from calibayes.networks.input_dropout import InputDropout
+from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers
 from calibayes.posterior.flat import Call, Skeleton
 
 __all__ = ["Features", "Head", "Heard"]
@@ -20,11 +19,7 @@ __all__ = ["Features", "Head", "Heard"]
 
 def _settled(part: nn.Module) -> bool:
     """Return True if a module does the same in training mode as in evaluation mode."""
-    if isinstance(part, nn.MultiheadAttention | nn.RNNBase):
-        return part.dropout == 0
-    if isinstance(part, _DropoutNd | InputDropout):
-        return part.p == 0
-    return not isinstance(part, _NormBase)
+    return not (isinstance(part, _NormBase) or dropout_layers(part) or dropout_inside(part))
 
 
 class Features(NamedTuple):

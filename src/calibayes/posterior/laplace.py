@@ -3,14 +3,14 @@ r"""A Laplace approximation of the last layer, fitted after training."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, ClassVar, Literal, final
 
 import torch
 from torch import Tensor, nn
 
-from calibayes.checks import integer, moderate, nearest, positive, positive_integer
+from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.sources import Batch, as_source
 from calibayes.data.structure import batch_length, moved, rows
 from calibayes.devices import widest
@@ -19,17 +19,18 @@ from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.head import Head
 from calibayes.posterior.laplace_curvature import FullCurvature, FullSum, KroneckerCurvature, KroneckerSum
 from calibayes.posterior.laplace_group import LaplaceGroup
-from calibayes.posterior.laplace_layer import last_layer_choices, output_layer, working_copy
-from calibayes.posterior.laplace_prior import log_evidence, most_evident, most_predictive
+from calibayes.posterior.laplace_layer import hold_all_but, last_layer_choices, last_linear, output_layer, working_copy
+from calibayes.posterior.laplace_prior import Precision, checked_precision, log_evidence, most_evident, most_predictive
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.outputs import check_labels, logits_of
+from calibayes.posterior.point import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
 from calibayes.posterior.selection import Where
+from calibayes.randomness import preserved_global_state
 
 __all__ = ["LastLayerLaplace"]
 
 _KINDS = {"full": (FullCurvature, FullSum), "kronecker": (KroneckerCurvature, KroneckerSum)}
-_PRIORS = ("marginal-likelihood", "validation")
 _MOST_FULL = 2_000
 
 
@@ -43,12 +44,14 @@ class LastLayerLaplace(NetworkPosterior):
     for its bias), $\Lambda = \mathrm{diag}(p) - pp^\top$, and $N(0, \delta^{-1}I)$ is the prior. For a last layer, the sum is
     the exact Hessian of the cross-entropy. All other weights are held at their trained values.
 
-    Make one with `from_point`. As it is constructed, before it has seen data, the sum is zero and $\delta = 1$.
+    Make one of a trained network with `from_point`. Constructed from a network that is not trained yet, it is trained by
+    `calibayes.fit` like a `Point`, and fitted to the last layer at the end; before that, the sum is zero and $\delta = 1$.
 
     Args:
-        net: a trained network; it is copied.
-        layer: the name of the ``nn.Linear`` that gives its output.
-        covariance: ``"full"`` or ``"kronecker"``.
+        net: a network; it is copied.
+        layer: the name of the ``nn.Linear`` that gives its output; the last one by default.
+        covariance: ``"full"``, ``"kronecker"`` or ``"auto"``, as in `from_point`.
+        prior_precision: $\delta$, or ``"marginal-likelihood"``, likewise.
 
     Examples:
         >>> x = torch.randn(200, 4)
@@ -61,25 +64,35 @@ class LastLayerLaplace(NetworkPosterior):
     """
 
     kind: ClassVar[str] = "last-layer-laplace"
-    trainable: ClassVar[bool] = False
 
-    def __init__(self, net: nn.Module, layer: str, covariance: Literal["full", "kronecker"]) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        layer: str | None = None,
+        covariance: Literal["auto", "full", "kronecker"] = "auto",
+        prior_precision: float | Literal["marginal-likelihood"] = "marginal-likelihood",
+    ) -> None:
+        checked_precision(prior_precision, None)
         skeleton = Skeleton(net)
+        layer = last_linear(skeleton.module) if layer is None else layer
+        covariance = _chosen_covariance(covariance, skeleton.module, layer)
         choices = last_layer_choices(skeleton, layer)
         chosen = [choice for choice in choices if choice.role == "bayesian"]
         layout = Layout(tuple(choice.names for choice in chosen), tuple(choice.shape for choice in chosen))
         values = layout.flatten(skeleton.parameters)
         curvature = _KINDS[covariance][0](*_shape(skeleton.module, layer), values)
-        super().__init__(skeleton, choices, [LaplaceGroup(layer or "*", layout, values, curvature)])
+        groups = [LaplaceGroup(layer or "*", layout, values, curvature), *point_groups(choices, skeleton)]
+        super().__init__(skeleton, choices, groups)
         self.layer = layer
         self.covariance = covariance
+        self.wanted_precision = prior_precision
 
     @classmethod
     def from_point(
         cls,
         point: nn.Module,
         data: Any,
-        prior_precision: float | Literal["marginal-likelihood", "validation"] = "marginal-likelihood",
+        prior_precision: Precision = "marginal-likelihood",
         *,
         where: Where = None,
         covariance: Literal["auto", "full", "kronecker"] = "auto",
@@ -107,59 +120,47 @@ class LastLayerLaplace(NetworkPosterior):
         Returns:
             The posterior, in evaluation mode.
         """
-        if isinstance(prior_precision, str):
-            if prior_precision not in _PRIORS:
-                raise InvalidArgumentError(
-                    f"Expected `prior_precision` to be a positive number or one of {list(_PRIORS)}, but got "
-                    f"{prior_precision!r}. {nearest(prior_precision, _PRIORS)}"
-                )
-            if prior_precision == "validation" and validation is None:
-                raise InvalidArgumentError(
-                    "`prior_precision='validation'` needs `validation` data, apart from those trained on."
-                )
-        else:
-            prior_precision = moderate("prior_precision", prior_precision)
-        if validation is not None and prior_precision != "validation":
-            raise InvalidArgumentError(
-                f"`validation` data are only looked at with `prior_precision='validation'`, but that is {prior_precision!r}."
-            )
-        if covariance not in ("auto", *_KINDS):
-            raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {covariance!r}.")
+        precision = checked_precision(prior_precision, validation)
         positive_integer("batch_size", batch_size)
         positive("temperature", temperature)
         integer("seed", seed)
         net = working_copy(trained_network(point))
         device = next(net.parameters()).device
-        batches = as_source(data, batch_size, "data").ordered()
-        first = next(batches, None)
-        if first is None:
-            raise DataError("`data` has no examples.")
-        few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
-        layer = output_layer(net, moved(few, device), where)
-        if covariance == "auto":
-            covariance = "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
-        posterior = cls(net, layer, covariance)
-        posterior._fit(chain([first], batches), temperature)
-        if prior_precision == "marginal-likelihood":
-            prior_precision = most_evident(posterior.group)
-        elif prior_precision == "validation":
-            held_out = posterior._held_out(as_source(validation, batch_size, "validation").ordered())
-            prior_precision = most_predictive(posterior.group, *held_out, seed)
-        posterior.group.prior_precision = prior_precision
+        with preserved_global_state(device):
+            batches = as_source(data, batch_size, "data").ordered()
+            first = next(batches)
+            few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
+            layer = output_layer(net, moved(few, device), where)
+            hold_all_but(net, layer)
+            posterior = cls(net, layer, covariance)
+            posterior._fit(chain([first], batches), temperature)
+            if precision == "marginal-likelihood":
+                precision = most_evident(posterior.group)
+            elif precision == "validation":
+                held_out = posterior._held_out(as_source(validation, batch_size, "validation").ordered())
+                precision = most_predictive(posterior.group, *held_out, seed)
+        posterior.group.prior_precision = precision
         return posterior
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> LastLayerLaplace:
         """Rebuild what `config` described; the weights do not matter yet."""
-        return cls(network_with_roles(net, config), config["layer"], config["covariance"])
+        return cls(network_with_roles(net, config), config["layer"], config["covariance"], config["wanted_precision"])
 
     def settings(self) -> dict[str, Any]:
-        """The layer and the kind of covariance."""
-        return {"layer": self.layer, "covariance": self.covariance}
+        """The layer, the kind of covariance, and how the prior's precision is found at the end of training."""
+        return {"layer": self.layer, "covariance": self.covariance, "wanted_precision": self.wanted_precision}
+
+    def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        """Fit the last layer's distribution at the end of training."""
+        with preserved_global_state(self.device):
+            self._fit(batches(), 1.0)
+        wanted = self.wanted_precision
+        self.group.prior_precision = most_evident(self.group) if isinstance(wanted, str) else wanted
 
     @property
     def group(self) -> LaplaceGroup:
-        """The one group."""
+        """The group of the last layer."""
         return self.groups[0]  # type: ignore[return-value]
 
     @property
@@ -172,20 +173,16 @@ class LastLayerLaplace(NetworkPosterior):
         r"""The Laplace evidence $\log p(D|\theta^*) + \log p(\theta^*|\delta) - \frac12\log\det\frac{P}{2\pi}$, in nats."""
         return log_evidence(self.group)
 
-    def closed_form(self, block: Sequence[Any]) -> list[Tensor]:
-        r"""Logits of the predictive probabilities, by the probit approximation for every pair of classes.
+    def closed_form(self, inputs: Any) -> Tensor:
+        r"""Logits of the predictive probabilities for one batch, by the probit approximation for every pair of classes.
 
         The logits are Gaussian, $f \sim N(m, S)$, and
         $p_k \propto [\sum_j \exp(-(m_k - m_j)/\sqrt{1 + \frac\pi8 (S_{kk} + S_{jj} - 2S_{kj})})]^{-1}$ (Lu, Ie and Sha 2020,
         https://arxiv.org/abs/2006.07584). With two classes this is MacKay's; like a softmax it does not change when a number is
         added to all logits, as approximations by each logit's own variance do.
         """
-        return [self._probit(*self._features(inputs, "x")) for inputs in block]
-
-    def _probit(self, features: Tensor, logits: Tensor) -> Tensor:
         curvature, variances = self.group.curvature, self.group.variances()
-        features, logits = features.to(variances.dtype), logits.to(variances.dtype)
-        parts = [part.split(curvature.rows_at_once()) for part in (features, logits)]
+        parts = [part.to(variances.dtype).split(curvature.rows_at_once()) for part in self._features(inputs, "x")]
         return torch.cat(
             [_pairwise_probit(f, curvature.logit_covariance(phi, variances)) for phi, f in zip(*parts, strict=True)]
         )
@@ -229,8 +226,8 @@ class LastLayerLaplace(NetworkPosterior):
             heard.outputs[0] is not output and heard.outputs[0] is not getattr(output, "logits", None)
         ):
             raise UnsupportedNetworkError(
-                f"{self.layer!r} gave the network's output for the first examples, but not for others. A Laplace approximation "
-                "needs a last layer that is the same for all."
+                f"{self.layer!r} does not give the network's output, or not for all examples. A Laplace approximation needs a "
+                "last layer that is the same for all: pass its name as `layer`. What was trained is kept."
             )
         args, kwargs = heard.calls[0]
         features: Tensor = args[0] if args else kwargs["input"]
@@ -243,6 +240,14 @@ class LastLayerLaplace(NetworkPosterior):
         if len(self.group.layout.shapes) > 1:
             features = torch.cat([features, features.new_ones(len(features), 1)], 1)
         return features, logits
+
+
+def _chosen_covariance(given: str, net: nn.Module, layer: str) -> Literal["full", "kronecker"]:
+    if given not in ("auto", *_KINDS):
+        raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {given!r}.")
+    if given == "auto":
+        return "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
+    return given  # type: ignore[return-value]
 
 
 def _shape(net: nn.Module, layer: str) -> tuple[int, int]:

@@ -151,9 +151,10 @@ class FullSum(CurvatureSum):
         spread = (probs.unsqueeze(2) * features.unsqueeze(1)).flatten(1)
         for k in range(self.classes):
             rows = slice(k * self.columns, (k + 1) * self.columns)
-            mine = weighted * probs[:, k, None]
-            self.total[rows, rows].addmm_(mine.T, features)
-            self.total[rows, rows.start :].addmm_(mine.T, spread[:, rows.start :], alpha=-1)
+            mine = (weighted * probs[:, k, None]).T
+            # Not p - p², the difference of two sums: of probabilities near 1 it would leave few digits.
+            self.total[rows, rows].addmm_(mine, features * (1 - probs[:, k, None]))
+            self.total[rows, rows.stop :].addmm_(mine, spread[:, rows.stop :], alpha=-1)
 
     def fill(self, curvature: FullCurvature, scale: float) -> None:
         """Put the sum's eigenvalues and eigenvectors into ``curvature``."""
@@ -174,7 +175,8 @@ class KroneckerSum(CurvatureSum):
         """Add examples."""
         self.features.addmm_((features * weights.unsqueeze(1)).T, features)
         weighted = probs * weights.unsqueeze(1)
-        self.logits.addmm_(weighted.T, probs, alpha=-1).diagonal().add_(weighted.sum(0))
+        within = (weighted * (1 - probs)).sum(0)
+        self.logits += (-weighted.T @ probs).diagonal_scatter(within)
         self.count += float(weights.sum())
 
     def fill(self, curvature: KroneckerCurvature, scale: float) -> None:

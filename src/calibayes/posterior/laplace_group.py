@@ -18,6 +18,8 @@ __all__ = ["LaplaceGroup"]
 class LaplaceGroup(Group):
     r"""$q(\theta) = N(\mu, (H + \delta I)^{-1})$ with prior $N(0, \delta^{-1} I)$, for $\theta = [W, b]$ of a linear layer.
 
+    In training mode it is a point, $\mu$, without a KL.
+
     Args:
         name: of the layer.
         layout: its weight, and its bias if there is one.
@@ -47,12 +49,16 @@ class LaplaceGroup(Group):
 
     def draw(self, generator: torch.Generator | None) -> Tensor:
         r"""One sample, differentiable in $\mu$."""
+        if self.training:
+            return self.mu
         variances = self.variances()
         noise = torch.empty_like(variances).normal_(generator=generator)
         return self.mu + self._flat(self.curvature.from_basis(noise.mul_(variances.sqrt()))).to(self.mu.dtype)
 
     def kl(self) -> Tensor:
-        r"""$\frac12 \sum_i [\log(1 + l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$, $l_i$ the eigenvalues of $H$."""
+        r"""$\frac12 \sum_i [\log(1+l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$ with $H$'s eigenvalues $l_i$."""
+        if self.training:
+            return self.mu.new_zeros(())
         values = self.curvature.eigenvalues
         spread = torch.log1p(values / self.prior_precision) - values / (values + self.prior_precision)
         return 0.5 * (spread.sum() + self.prior_precision * self.mu.to(values.dtype).square().sum())

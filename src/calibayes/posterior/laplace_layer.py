@@ -11,9 +11,9 @@ from calibayes.data.structure import batch_length
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.outputs import explained, logits_of
-from calibayes.posterior.selection import Choice, Where, choose
+from calibayes.posterior.selection import Choice, Role, Where, choose
 
-__all__ = ["last_layer_choices", "output_layer", "working_copy"]
+__all__ = ["hold_all_but", "last_layer_choices", "last_linear", "output_layer", "working_copy"]
 
 
 def working_copy(net: nn.Module) -> nn.Module:
@@ -65,8 +65,26 @@ def output_layer(net: nn.Module, inputs: Any, where: Where) -> str:
     return name
 
 
+def last_linear(net: nn.Module) -> str:
+    """The name of the last ``nn.Linear`` of a network, which is that of its output as a rule."""
+    names: list[str] = [name for name, part in net.named_modules() if isinstance(part, nn.Linear)]
+    if not names:
+        raise UnsupportedNetworkError(
+            "The network has no nn.Linear, but a last-layer Laplace approximation is over the one that gives the output. "
+            "Use a posterior over more of it, such as `MeanField`."
+        )
+    return names[-1]
+
+
+def hold_all_but(net: nn.Module, layer: str) -> None:
+    """Freeze all weights but those of one layer."""
+    mine = {id(weight) for weight in net.get_submodule(layer).parameters()}
+    for weight in net.parameters():
+        weight.requires_grad_(id(weight) in mine)
+
+
 def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
-    """One `Choice` for every parameter: those of the layer are Bayesian, all others are held."""
+    """One `Choice` for every parameter: those of the layer are Bayesian, all others are trained as points, or held."""
     tied: dict[int, list[str]] = {}
     for name, parameter in skeleton.parameters.items():
         tied.setdefault(id(parameter), []).append(name)
@@ -75,9 +93,15 @@ def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
     choices = []
     for names in tied.values():
         parameter, chosen = skeleton.parameters[names[0]], id(placed[names[0]]) in mine
-        reason = "gives the network's output" if chosen else "held at its trained value"
-        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, "bayesian" if chosen else "frozen", reason))
+        role, reason = _other(parameter)
+        if chosen:
+            role, reason = "bayesian", "gives the network's output"
+        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, role, reason))
     return tuple(choices)
+
+
+def _other(parameter: Tensor) -> tuple[Role, str]:
+    return ("point", "not in the last layer") if parameter.requires_grad else ("frozen", "held at its trained value")
 
 
 def _check_layer(net: nn.Module, name: str, runs: int) -> None:
@@ -108,6 +132,6 @@ def _check_where(net: nn.Module, name: str, where: Where) -> None:
     if set(chosen) != set(own):
         told = ", ".join(chosen[:4]) + (", …" if len(chosen) > 4 else "")
         raise InvalidArgumentError(
-            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear that "
-            f"gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
+            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear "
+            f"that gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
         )

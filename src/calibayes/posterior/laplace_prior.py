@@ -3,19 +3,40 @@ r"""The precision of a Laplace approximation's prior: by its log evidence, or by
 from __future__ import annotations
 
 import math
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from calibayes.checks import moderate
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.laplace_group import LaplaceGroup
 from calibayes.randomness import generator_for
 
-__all__ = ["log_evidence", "most_evident", "most_predictive"]
+__all__ = ["Precision", "checked_precision", "log_evidence", "most_evident", "most_predictive"]
+
+Precision = float | Literal["marginal-likelihood", "validation"]
 
 _DECADES = (-6.0, 6.0)
 _POINTS = (25, 9, 9)  # of the grid, and of each finer one around its best point
 _SAMPLES = 20
+
+
+def checked_precision(precision: Precision, validation: Any) -> Precision:
+    """The precision, or the way to find it, if it goes with the validation data that were given, or not given."""
+    if not isinstance(precision, str):
+        precision = moderate("prior_precision", precision)
+    elif precision not in ("marginal-likelihood", "validation"):
+        raise InvalidArgumentError(
+            f"Expected `prior_precision` to be a positive number, 'marginal-likelihood' or 'validation', but got {precision!r}."
+        )
+    if precision == "validation" and validation is None:
+        raise InvalidArgumentError("`prior_precision='validation'` needs `validation` data, apart from those trained on.")
+    if precision != "validation" and validation is not None:
+        raise InvalidArgumentError(
+            f"`validation` data are only looked at with `prior_precision='validation'`, but that is {precision!r}."
+        )
+    return precision
 
 
 def log_evidence(group: LaplaceGroup) -> float:

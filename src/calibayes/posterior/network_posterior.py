@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from calibayes.posterior.rebuilding import described
 from calibayes.posterior.selection import Choice, audit_table
 from calibayes.randomness import generator_for
 
-__all__ = ["NetworkPosterior", "check_trainable", "trained_network"]
+__all__ = ["NetworkPosterior", "trained_network"]
 
 
 class NetworkPosterior(Posterior, ABC):
@@ -37,10 +37,8 @@ class NetworkPosterior(Posterior, ABC):
     Attributes:
         groups: the flat vectors.
         choices: what is done with each of the network's parameters, and why; `audit` prints them.
-        trainable: whether `calibayes.fit` can train it; one that it cannot is made from a trained network, by ``from_point``.
     """
 
-    trainable: ClassVar[bool] = True
     groups: Sequence[Group]
 
     def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
@@ -71,8 +69,8 @@ class NetworkPosterior(Posterior, ABC):
         """Lines that `audit` prints below its table."""
         return []
 
-    def closed_form(self, block: Sequence[Any]) -> list[Tensor]:
-        """Logits of the predictive probabilities for each batch of a block, without samples; refused by default."""
+    def closed_form(self, inputs: Any) -> Tensor:
+        """Logits of the predictive probabilities for one batch of inputs, without samples; refused by default."""
         raise InvalidArgumentError(
             f"A {type(self).__name__} has no closed-form prediction, but `samples` is 'closed-form'. Pass a number."
         )
@@ -247,7 +245,7 @@ class NetworkPosterior(Posterior, ABC):
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
         """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
         if samples == "closed-form":
-            yield Output(0, self.closed_form([moved(each, self.device) for each in block]))
+            yield Output(0, [self.closed_form(moved(each, self.device)) for each in block])
             return
         count = 1 if samples == "mean" or not self.random else samples
         device, features = self.device, None
@@ -376,16 +374,6 @@ class NetworkPosterior(Posterior, ABC):
     def _frozen_values(self) -> dict[str, Tensor]:
         held = held_tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
-
-
-def check_trainable(posterior: Posterior) -> None:
-    """Raise `InvalidArgumentError` for a posterior that no training can change, or an ensemble with one in it."""
-    for member in posterior.members:
-        if not member.trainable:
-            name = type(member).__name__
-            raise InvalidArgumentError(
-                f"A {name} is fitted after training: train a `Point` or a network, then use `{name}.from_point`."
-            )
 
 
 def trained_network(source: Any) -> nn.Module:
