@@ -20,6 +20,7 @@ from calibayes.displays import ReliabilityDisplay as ReliabilityDisplay
 from calibayes.metrics import evaluate as evaluate
 from calibayes.objective import SCHEMES as SCHEMES
 from calibayes.objective import Objective as Objective
+from calibayes.posterior import SWAG as SWAG
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
 from calibayes.posterior import MCDropout as MCDropout

@@ -145,6 +145,7 @@ class Run:
 
     def _end_epoch(self, progress: Progress) -> None:
         self._check_weights()
+        self.stepper.posterior.after_epoch()
         extra = {"lr": float(self.stepper.optimizer.param_groups[0]["lr"]), **self._validated(), **self._seen()}
         self._check_alike()
         # What the first process has seen decides for all: a last digit that differs must not part them.

@@ -104,6 +104,7 @@ class Stepper:
         terms, statistics = self.gradients(self._split(batch), held_out_parts, place)
         self._update(place)
         self.keep(statistics, terms.examples)
+        self.posterior.after_step()
         return terms
 
     def gradients(self, parts: list[Part], held_out: list[Part] | None, place: Place) -> tuple[StepTerms, StepStatistics]:
