@@ -157,6 +157,18 @@ def test_history_plot_draws_this_display() -> None:
     assert list(same.axes_) == ["loss", "aece", "kl", "ece", "accuracy"]
 
 
+def test_any_terms_have_panels() -> None:
+    terms = (cb.Calibration(), cb.Calibration(cb.MMCE(), name="ece"), cb.Calibration(cb.SBECE(), name="soft_bins"))
+    data = torch.randn(60, 3), torch.arange(60) % 3
+    objective = cb.Objective(loss=cb.Focal(), terms=terms)
+    history = cb.fit(cb.MeanField(torch.nn.Linear(3, 3)), data, objective, epochs=3)
+    shown = drawn(HistoryDisplay.from_history(history))
+    assert list(shown.axes_) == ["loss", "aece", "training ece", "soft_bins", "kl"]
+    assert list(curves(shown.ax_)) == ["total", "focal"]
+    assert curves(shown.axes_["soft_bins"]) == {"soft bins": [row["soft_bins"] for row in history.epochs]}
+    assert shown.axes_["soft_bins"].get_title(loc="left") == "training soft bins"
+
+
 def test_axes_in_axes_out() -> None:
     display = HistoryDisplay(epochs=rows())
     ax = Figure().add_subplot()

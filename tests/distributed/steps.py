@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from tests.distributed.trainings import data, perceptron
+from tests.objective.own_terms import Spread
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
@@ -43,6 +44,27 @@ def gradients(held_out: bool) -> dict[str, Any]:
     terms.total.backward()
     grads: list[Tensor] = [parameter.grad.clone() for parameter in net.parameters()]
     return {"gradients": grads, "terms": [float(value.detach()) for value in terms]}
+
+
+def own_terms() -> dict[str, Any]:
+    """The gradient of one step on twenty examples with terms of one's own and of the predictive of two samples."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.manual_seed(0)
+    net: Any = perceptron().double()
+    run = DistributedDataParallel(net) if size > 1 else net
+    own = [part[rank] for part in (each.split(SIZES[size]) for each in data(0, 20))]
+    outside = data(1, 20)[0].split(SIZES[size][::-1])[rank]
+    smooth = cb.Calibration(cb.WMMCE(tau_r=0.1, tau_c=0.1), lam=20.0, of="predictive")
+    terms = (smooth, Spread(), cb.ConfidenceMinimization(of="predictive"))
+    logits = run(torch.cat([own[0], outside]))
+    samples = torch.stack([logits, 3 * logits.sin()])
+    mine, theirs = samples.split([len(own[1]), len(outside)], dim=1)
+    objective = cb.Objective(loss=cb.Focal(), terms=terms)
+    group: Any = "auto" if size > 1 else None
+    found = objective(mine, own[1], torch.zeros(()), dataset_size=100, out_of_domain=theirs, group=group)
+    found.total.backward()
+    grads: list[Tensor] = [parameter.grad.clone() for parameter in net.parameters()]
+    return {"gradients": grads, "terms": [float(value.detach()) for value in found]}
 
 
 def in_a_part() -> list[Tensor]:
@@ -161,6 +183,7 @@ if __name__ == "__main__":
     found: dict[str, Any] = {
         "batch": gradients(False),
         "held-out": gradients(True),
+        "own terms": own_terms(),
         "in a part": in_a_part(),
         "refused": refused(),
         "streamed": streamed(),

@@ -24,7 +24,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[dict[str, 
 
 
 @pytest.mark.parametrize("processes", [2, 3])
-@pytest.mark.parametrize("where", ["batch", "held-out"])
+@pytest.mark.parametrize("where", ["batch", "held-out", "own terms"])
 def test_averaged_gradients_are_those_of_a_single_process(where: str, processes: int, found: Any) -> None:
     alone = found[1][0][where]
     assert alone["terms"][2] > 0

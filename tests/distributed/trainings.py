@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tests.objective.own_terms import Spread
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -71,12 +72,31 @@ class Noisy(torch.optim.SGD):
                     parameter.add_(torch.randn_like(parameter), alpha=1e-3)
 
 
+def own_terms() -> dict[str, Any]:
+    """A loss and terms of one's own, of samples and of the averaged probabilities, on all kinds of data."""
+    smooth = cb.WMMCE(tau_r=0.1, tau_c=0.1)
+    terms = (
+        cb.Calibration(smooth, lam=20.0, of="predictive"),
+        cb.Calibration(smooth, lam=20.0, on="held_out", of="predictive", name="held"),
+        cb.ConfidenceMinimization(weight=0.3),
+        Spread(),
+        Spread(on="out_of_domain", of="predictive", name="outside"),
+    )
+    objective = cb.Objective(beta=0.1, loss=cb.Focal(), terms=terms)
+    return {"scheme": "ca-bnn", "objective": objective, "calibration_data": data(2, 50), "out_of_domain": data(5, 50)[0]}
+
+
 def with_frozen_batch_norm() -> nn.Module:
     net = with_batch_norm()
     for part in net.modules():
         if isinstance(part, nn.BatchNorm1d):
             part.eval()
     return net
+
+
+def stop_in_the_first(_: Any, epoch: int) -> bool:
+    """Asks to stop after epoch 4, in process 0 alone."""
+    return epoch < 4 or (torch.distributed.is_initialized() and torch.distributed.get_rank() > 0)
 
 
 def cases() -> dict[str, dict[str, Any]]:
@@ -109,28 +129,58 @@ def cases() -> dict[str, dict[str, Any]]:
         },
         "transient buffer": {"scheme": "fnn", "net": WithTransientBuffer},
         "noisy optimiser": {"scheme": "bnn", "optimizer": lambda parameters: Noisy(parameters, lr=0.1)},
+        "natural gradient": {
+            "scheme": "ca-bnn",
+            "samples": 2,
+            "init_std": 0.01,
+            "optimizer": cb.NaturalGradient(lr=0.1, betas=(0.9, 0.95)),
+        },
         "instance norm": {"scheme": "fnn", "net": with_instance_norm},
         "validation and held-out data from a Dataset": {
             "scheme": "ca-fnn",
             "validation": TensorDataset(*data(1, 101)),
             "calibration_data": DataLoader(TensorDataset(*data(2, 60)), batch_size=7, shuffle=True),
         },
+        "averaged": {
+            "scheme": "ca-bnn",
+            "averaging": cb.EMA(0.9),
+            "early_stopping": cb.EarlyStopping(9, "refined-nll"),
+            "epochs": 6,
+        },
+        "averaged, batch norm": {"scheme": "bnn", "net": with_batch_norm, "averaging": cb.EMA(0.9)},
+        "equal average, instance norm": {
+            "scheme": "fnn",
+            "net": with_instance_norm,
+            "averaging": cb.EqualAverage(2),
+            "epochs": 6,
+        },
+        "stopped by a callback": {"scheme": "ca-fnn", "epochs": 9, "on_epoch": stop_in_the_first},
+        "own terms": {**own_terms(), "samples": 3},
+        "own terms, loop and micro-batches": {**own_terms(), "samples": 2, "sample_chunk": 1, "micro_batch_size": 3},
+        "own terms, batch norm": {**own_terms(), "net": with_batch_norm, "samples": 2},
         "stopped early": {"scheme": "bnn", "early_stopping": 1, "epochs": 12},
     }
 
 
 def trained(
-    scheme: str, net: Any = perceptron, train: Any = None, batch_size: int = 20, epochs: int = 5, **others: Any
+    scheme: str,
+    net: Any = perceptron,
+    train: Any = None,
+    batch_size: int = 20,
+    epochs: int = 5,
+    init_std: float = 0.05,
+    **others: Any,
 ) -> dict[str, Any]:
     lam, beta = SCHEMES[scheme]
     torch.manual_seed(torch.distributed.get_rank() if torch.distributed.is_initialized() else 0)  # not alike: fit sees to it
     made = net().double()
-    posterior = cb.MeanField(made, init_std=0.05) if beta else cb.Point(made)
+    posterior = cb.MeanField(made, init_std=init_std) if beta else cb.Point(made)
+    # Scores as sharp as by default blow rounding errors up, and batch norms do so once more.
+    measure = cb.WMMCE(tau_r=0.1, tau_c=0.1) if net is with_batch_norm else cb.WMMCE()
     history = cb.fit(
         posterior,
         data(0, N) if train is None else train,
-        # Scores as sharp as by default blow rounding errors up, and batch norms do so once more.
-        cb.Objective(lam=lam, beta=beta, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1) if net is with_batch_norm else cb.WMMCE()),
+        others.pop("objective", None) or cb.Objective(lam=lam, beta=beta, calibration=measure),
         batch_size=batch_size,
         epochs=epochs,
         validation_samples=4,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,9 @@ from tests.lightning.toy import (
     trainer,
     with_batch_norm,
 )
+from tests.objective.own_terms import Spread
+
+from calibayes.lightning import CalibayesModule
 
 pytestmark = MARKS
 
@@ -292,3 +296,36 @@ def test_the_term_alone_in_somebodys_own_module() -> None:
     optimizer.step()
     for found, expected in zip(here.net.parameters(), net.parameters(), strict=True):
         assert torch.allclose(found, expected, atol=1e-12)
+
+
+TERMS = (Spread(), cb.Calibration(cb.WMMCE(tau_r=0.1, tau_c=0.1), lam=20.0, of="predictive"))
+
+
+def test_any_loss_and_terms_are_those_of_fit() -> None:
+    objective = cb.Objective(beta=0.1, loss=cb.Focal(), terms=TERMS)
+    posterior = cb.MeanField(perceptron(), init_std=0.05)
+    history = cb.fit(posterior, loader(), objective, optimizer=adam, epochs=2, samples=2, seed=3, sample_chunk=1)
+    here = CalibayesModule(cb.MeanField(perceptron(), init_std=0.05), objective, optimizer=adam, samples=2, seed=3)
+    run = trainer()
+    run.fit(here, loader())
+    assert_same(state(here), posterior.state_dict())
+    for name, value in history.steps[-1].values.items():
+        assert float(run.callback_metrics[name]) == pytest.approx(value, rel=1e-6)
+
+
+class HandlesKL(torch.optim.SGD):
+    handles_kl = True
+
+
+def test_an_optimiser_that_handles_the_kl_gets_the_gradient_of_the_data_alone() -> None:
+    found = []
+    for kind, beta in ((HandlesKL, 0.5), (torch.optim.SGD, 0.0), (torch.optim.SGD, 0.5)):
+        posterior = cb.MeanField(perceptron(), init_std=0.05)
+        objective = cb.Objective(beta=beta)
+        here = CalibayesModule(posterior, objective, optimizer=partial(kind, lr=0.1))
+        run = trainer(1)
+        run.fit(here, loader())
+        found.append((posterior.rho.detach(), float(run.callback_metrics["kl"])))
+    assert torch.equal(found[0][0], found[1][0])
+    assert not torch.equal(found[0][0], found[2][0])
+    assert found[0][1] > 0

@@ -61,6 +61,22 @@ def test_an_objective_that_is_none() -> None:
         CalibayesModule(perceptron(), wrong)
 
 
+def test_terms_that_the_trainer_has_no_data_for() -> None:
+    for term in (cb.ConfidenceMinimization(), cb.Calibration(on="held_out")):
+        with pytest.raises(InvalidArgumentError, match=f"The term '{term.name}' is taken on .* Train with `calibayes.fit`"):
+            CalibayesModule(perceptron(), cb.Objective(terms=(term,)))
+    with pytest.raises(InvalidArgumentError, match="CalibayesModule itself logs 'train_loss'"):
+        CalibayesModule(perceptron(), cb.Objective(terms=(cb.Calibration(name="train_loss"),)))
+
+
+def test_a_subclass_of_the_objective_is_refused() -> None:
+    class Mine(cb.Objective):  # type: ignore[misc]
+        pass
+
+    with pytest.raises(InvalidArgumentError, match=r"but got Mine\. What a subclass overrides would be ignored"):
+        CalibayesModule(perceptron(), Mine())
+
+
 def test_a_batch_whose_labels_have_another_name() -> None:
     rows: Any = [{"x": x, "label": y} for x, y in zip(*data(), strict=True)]
     with pytest.raises(DataError, match=r"but got a dict with \['x', 'label'\]"):

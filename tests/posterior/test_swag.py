@@ -136,6 +136,16 @@ def test_points_are_averaged_without_a_distribution() -> None:
     assert len(set(names)) == len(names)
 
 
+def test_batch_norms_have_the_statistics_of_the_average() -> None:
+    posterior = cb.SWAG(deep(), start_epoch=2)
+    seen: list[Tensor] = []
+    fit(posterior, 6, on_epoch=lambda p, _: seen.append(p.buffer_values()["1.running_mean"].clone()))
+    weights = posterior.mean()
+    expected = (DATA[0] @ weights["0.weight"].T + weights["0.bias"]).mean(0)  # batches are of the same size
+    torch.testing.assert_close(posterior.buffer_values()["1.running_mean"], expected)
+    torch.testing.assert_close(seen[-1], expected)  # whoever looks at it in training sees them too
+
+
 @pytest.mark.parametrize("every", ["epoch", 2])
 def test_it_resumes_with_the_same_bits(tmp_path: Path, every: Any) -> None:
     whole = fit(cb.SWAG(deep(), start_epoch=2, every=every, rank=3), 6, validation=DATA)

@@ -39,6 +39,14 @@ def test_arguments_that_would_have_no_effect_are_refused(name: str, value: Any, 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "objective": ({"objective": 0.5}, "Expected `objective` to be an Objective, but got float"),
+    "outside": (
+        {"objective": cb.Objective(terms=(cb.ConfidenceMinimization(),))},
+        "'confidence' is taken on out-of-domain inputs, which CalibayesTrainer has none of. Train with `calibayes.fit`",
+    ),
+    "logged": (
+        {"objective": cb.Objective(terms=(cb.Calibration(name="loss"),))},
+        "CalibayesTrainer itself logs 'loss': give the loss or term another `name`",
+    ),
     "posterior": ({"posterior": "laplace"}, "but got 'laplace'"),
     "where": ({"posterior": "point", "where": "classifier.*"}, "`where` is 'classifier.*'"),
     "samples": ({"samples": 0}, "Expected `samples` to be a positive integer, but got 0"),

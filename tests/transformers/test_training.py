@@ -11,6 +11,7 @@ import torch
 
 pytest.importorskip("transformers")
 
+from tests.objective.own_terms import Spread
 from tests.transformers.small import Sentences, arguments, bert, trainer, weights
 
 import calibayes as cb
@@ -84,6 +85,36 @@ def test_what_is_logged_is_what_is_minimised(tmp_path: Path) -> None:
         assert entry["calibration"] > 0
         total = entry["cross_entropy"] + 5.0 / 4 * entry["calibration"] + 0.1 / 12 * entry["kl"]
         assert entry["loss"] == pytest.approx(total, rel=1e-5)
+
+
+def test_any_loss_and_terms_are_logged_and_minimised(tmp_path: Path) -> None:
+    terms = (Spread(), cb.Calibration(lam=2.0, of="predictive"))
+    objective = cb.Objective(beta=0.1, loss=cb.Focal(), terms=terms)
+    found = trainer(tmp_path, args=arguments(tmp_path, logging_steps=1, max_steps=1), objective=objective, samples=2)
+    found.train()
+    (entry,) = (entry for entry in found.state.log_history if "loss" in entry)
+    total = entry["focal"] + 2.0 * entry["spread"] + 2.0 / 4 * entry["calibration"] + 0.1 / 12 * entry["kl"]
+    assert entry["loss"] == pytest.approx(total, rel=1e-5)
+
+
+class HandlesKL(torch.optim.SGD):
+    handles_kl = True
+
+
+def test_an_optimiser_that_handles_the_kl_gets_the_gradient_of_the_data_alone(tmp_path: Path) -> None:
+    results = []
+    for kind, beta in ((HandlesKL, 5.0), (torch.optim.SGD, 0.0), (torch.optim.SGD, 5.0)):
+        posterior = cb.MeanField(bert())
+        optimizer = kind(posterior.parameter_groups(), lr=0.1)
+        args = arguments(tmp_path, logging_steps=1, max_steps=2)
+        found = trainer(
+            tmp_path, None, args=args, posterior=posterior, objective=cb.Objective(beta=beta), optimizers=(optimizer, None)
+        )
+        found.train()
+        results.append((weights(found), found.state.log_history[0]["kl"]))
+    assert torch.equal(results[0][0], results[1][0])
+    assert not torch.equal(results[0][0], results[2][0])
+    assert results[0][1] > 0
 
 
 def test_dropout_is_on_and_leaves_the_callers_generator_alone(tmp_path: Path) -> None:

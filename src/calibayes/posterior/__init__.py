@@ -5,6 +5,7 @@ from calibayes.posterior.dropout import MCDropout as MCDropout
 from calibayes.posterior.ensemble import Ensemble as Ensemble
 from calibayes.posterior.flat import Layout as Layout
 from calibayes.posterior.group import Group as Group
+from calibayes.posterior.laplace import LastLayerLaplace as LastLayerLaplace
 from calibayes.posterior.mean_field import MeanField as MeanField
 from calibayes.posterior.network_posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior.point import Point as Point

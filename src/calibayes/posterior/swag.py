@@ -32,8 +32,8 @@ class SWAG(NetworkPosterior):
     the running average; $c = \frac12$ is the paper's. There is no prior and no KL. While less than two sets of weights are
     collected, all samples are the average, or the trained weights.
 
-    The running statistics of batch norms are taken at the trained weights, unless whoever trains estimates them again at the
-    average where `needs_statistics` says so. All samples share them, where the paper estimates them for every sample.
+    `calibayes.fit` estimates the running statistics of batch norms again at the average. All samples share them, where the
+    paper estimates them for every sample.
 
     Args:
         net: any ``nn.Module`` that returns logits; it is copied.
