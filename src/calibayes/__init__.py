@@ -27,6 +27,7 @@ from calibayes.objective import ConfidenceMinimization as ConfidenceMinimization
 from calibayes.objective import CrossEntropy as CrossEntropy
 from calibayes.objective import Focal as Focal
 from calibayes.objective import Objective as Objective
+from calibayes.posterior import SWAG as SWAG
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
 from calibayes.posterior import LastLayerLaplace as LastLayerLaplace

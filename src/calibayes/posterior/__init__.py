@@ -10,3 +10,4 @@ from calibayes.posterior.mean_field import MeanField as MeanField
 from calibayes.posterior.network_posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior.point import Point as Point
 from calibayes.posterior.statistics import StepStatistics as StepStatistics
+from calibayes.posterior.swag import SWAG as SWAG

@@ -65,6 +65,17 @@ class NetworkPosterior(Posterior, ABC):
         """While one sample of the weights is used to predict: fix what else is random in the network, by the generator."""
         return nullcontext()
 
+    @property
+    def needs_statistics(self) -> bool:
+        """Return True if predictions use mean weights at which no step was taken.
+
+        Running statistics of batch norms then have to be estimated again, at the `mean_vectors` of evaluation mode.
+        """
+        return False
+
+    def check_epochs(self, epochs: int) -> None:
+        """Raise `InvalidArgumentError` if training for so many more epochs is not enough."""
+
     def notes(self) -> list[str]:
         """Lines that `audit` prints below its table."""
         return []

@@ -14,6 +14,7 @@ from torch import Tensor
 from calibayes.checks import is_real, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Posterior
+from calibayes.training.norm_statistics import exchange_buffers
 
 __all__ = ["EMA", "Averaging", "EqualAverage", "WeightAverage", "check_averaging"]
 
@@ -153,7 +154,7 @@ class WeightAverage:
         _copy(self._vectors, self._parameters)
         if self._known is None:
             self._known = self._statistics()
-        return self._exchanged(self._known)
+        return exchange_buffers(self._posterior, self._known)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -165,15 +166,7 @@ class WeightAverage:
             yield
         finally:
             _copy(weights, self._parameters)
-            self._exchanged(replaced)
-
-    def _exchanged(self, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Write to the posterior's buffers; returns what was in them."""
-        buffers = self._posterior.buffer_values()
-        before = {name: buffers[name].clone() for name in values}
-        for name, value in values.items():
-            buffers[name].copy_(value)
-        return before
+            exchange_buffers(self._posterior, replaced)
 
     def state(self) -> dict[str, Any]:
         """Everything, for a checkpoint."""

@@ -163,6 +163,8 @@ def fit(
     if rule is not None and validation is None:
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
     check_full_precision(posterior, "Convert them with `posterior.float()`; `precision='bfloat16'` runs the network in half.")
+    for member in posterior.members:
+        member.check_epochs(epochs)
     check_apart(calibration_data, validation, "calibration_data", "validation")
     processes = Processes.of(group)
     if together and (posterior.members == (posterior,) or processes.size > 1):

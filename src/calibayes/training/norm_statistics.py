@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -13,10 +13,10 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from calibayes.data.sources import Source
 from calibayes.data.structure import moved, rows
-from calibayes.posterior import NetworkPosterior
+from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.randomness import derived_seed, preserved_global_state, seed_globally
 
-__all__ = ["norm_statistics"]
+__all__ = ["exchange_buffers", "norm_statistics", "replaced_buffers"]
 
 
 def norm_statistics(
@@ -49,7 +49,8 @@ def norm_statistics(
         if name.rpartition(".")[2] == "num_batches_tracked":
             buffers[name].zero_()
     seed = derived_seed(seed, "norm statistics")
-    vectors = [vector.detach() for vector in posterior.mean_vectors()]
+    with posterior.evaluating():  # a posterior may predict with other weights than those it trains
+        vectors = [vector.detach() for vector in posterior.mean_vectors()]
     with preserved_global_state(device), torch.no_grad(), _cumulative(list(norms.values())) as instance_norms:
         for number, inputs in enumerate(_parts(train, seed, micro_batch_size), start=1):
             for part in instance_norms:
@@ -57,6 +58,25 @@ def norm_statistics(
             seed_globally(seed, "network", number)
             posterior.call(vectors, moved(inputs, device), buffers)
     return {name: buffers[name] for name in names}
+
+
+def exchange_buffers(posterior: Posterior, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Write to the buffers of a posterior over one network, by name; returns what was in them."""
+    buffers = posterior.members[0].buffer_values() if values else {}
+    before = {name: buffers[name].clone() for name in values}
+    for name, value in values.items():
+        buffers[name].copy_(value)
+    return before
+
+
+@contextmanager
+def replaced_buffers(posterior: Posterior, values: Callable[[], Mapping[str, Tensor]]) -> Iterator[None]:
+    """Give a posterior other buffers for a while; its own come back to the bit."""
+    before = exchange_buffers(posterior, values())
+    try:
+        yield
+    finally:
+        exchange_buffers(posterior, before)
 
 
 def _parts(train: Source, seed: int, most: int | None) -> Iterator[Any]:

@@ -23,7 +23,7 @@ from calibayes.training.callback import OnEpoch, called
 from calibayes.training.data_terms import Place
 from calibayes.training.history import History
 from calibayes.training.interrupt import Interrupt, interruptible
-from calibayes.training.norm_statistics import norm_statistics
+from calibayes.training.norm_statistics import exchange_buffers, norm_statistics, replaced_buffers
 from calibayes.training.progress import Progress
 from calibayes.training.step import Stepper
 from calibayes.training.stopping import Best
@@ -117,6 +117,7 @@ class Run:
             self.average.install()
         if self.best is not None:
             self.history.best_epoch = self.best.restore(posterior)
+        exchange_buffers(posterior, self._own_statistics())
         posterior.finish(self._batches)
         return self.history
 
@@ -178,7 +179,11 @@ class Run:
     def _averaged(self) -> AbstractContextManager[None]:
         """The average in place of the weights, if someone looks at them."""
         watched = self.validation is not None or self.on_epoch is not None
-        return self.average.installed() if watched and self.average is not None else nullcontext()
+        if not watched:
+            return nullcontext()
+        return (
+            replaced_buffers(self.stepper.posterior, self._own_statistics) if self.average is None else self.average.installed()
+        )
 
     def _look(self) -> dict[str, float]:
         """Look at the posterior after an epoch: validation, the caller's own function, early stopping."""
@@ -213,6 +218,12 @@ class Run:
         if not isinstance(posterior, NetworkPosterior):
             return {}  # members with batch norms are not trained together
         return norm_statistics(posterior, self.train, settings.seed, settings.micro_batch_size)
+
+    def _own_statistics(self) -> dict[str, Tensor]:
+        """Those of a posterior that predicts with an average of its own."""
+        posterior = self.stepper.posterior
+        averages = isinstance(posterior, NetworkPosterior) and posterior.needs_statistics
+        return self._norm_statistics() if averages else {}
 
     def _save(self) -> None:
         check_weights(self.stepper.posterior, self.epoch + 1, self.step)
