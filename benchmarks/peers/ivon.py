@@ -17,7 +17,7 @@ __all__ = ["NATURAL_GRADIENT", "PEERS", "natural_gradient_settings"]
 
 
 def natural_gradient_settings(
-    *, examples: int = EXAMPLES, beta: float = 1.0, prior_std: float = PRIOR_STD, init_std: float = INIT_STD
+    *, examples: int = EXAMPLES, beta: float = 0.1, prior_std: float = PRIOR_STD, init_std: float = INIT_STD
 ) -> dict[str, float | bool]:
     r"""IVON's settings for the update that `calibayes.NaturalGradient` makes.
 
