@@ -13,28 +13,42 @@ from calibayes import posthoc as posthoc
 from calibayes import schedules as schedules
 from calibayes.calibration import DECE as DECE
 from calibayes.calibration import MMCE as MMCE
+from calibayes.calibration import SBECE as SBECE
 from calibayes.calibration import WMMCE as WMMCE
 from calibayes.checkpoint import load as load
 from calibayes.checkpoint import save as save
 from calibayes.displays import ReliabilityDisplay as ReliabilityDisplay
+from calibayes.methods import METHODS as METHODS
+from calibayes.methods import build as build
 from calibayes.metrics import evaluate as evaluate
 from calibayes.objective import SCHEMES as SCHEMES
+from calibayes.objective import Calibration as Calibration
+from calibayes.objective import ConfidenceMinimization as ConfidenceMinimization
+from calibayes.objective import CrossEntropy as CrossEntropy
+from calibayes.objective import Focal as Focal
 from calibayes.objective import Objective as Objective
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
+from calibayes.posterior import LastLayerLaplace as LastLayerLaplace
+from calibayes.posterior import MCDropout as MCDropout
 from calibayes.posterior import MeanField as MeanField
 from calibayes.posterior import NetworkPosterior as NetworkPosterior
 from calibayes.posterior import Point as Point
 from calibayes.posterior import Posterior as Posterior
 from calibayes.predictive import Predictive as Predictive
 from calibayes.predictive import predict as predict
+from calibayes.training import EMA as EMA
 from calibayes.training import EarlyStopping as EarlyStopping
+from calibayes.training import EqualAverage as EqualAverage
 from calibayes.training import History as History
+from calibayes.training import NaturalGradient as NaturalGradient
 from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:
+    from calibayes import networks as networks
     from calibayes import sweeps as sweeps
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
+    from calibayes.networks import InputDropout as InputDropout
     from calibayes.sweeps.grid import grid as grid
     from calibayes.sweeps.sweep import sweep as sweep
 
@@ -42,7 +56,9 @@ __version__ = "0.1.0"
 
 _WHEN_FIRST_USED = {
     "CalibayesClassifier": "calibayes.estimator",
+    "InputDropout": "calibayes.networks",
     "grid": "calibayes.sweeps",
+    "networks": "calibayes.networks",
     "sweep": "calibayes.sweeps",
     "sweeps": "calibayes.sweeps",
 }

@@ -87,7 +87,7 @@ class NonFiniteLossError(CalibayesError, ArithmeticError):
     """A term of the loss became infinite or NaN.
 
     Attributes:
-        term: which term it was: ``"cross_entropy"``, ``"calibration"``, ``"kl"`` or ``"gradient"``.
+        term: the name of the loss or term that it was, ``"kl"`` or ``"gradient"``.
         epoch: the epoch, counted from 1.
         step: the optimiser step since the start of training, counted from 1.
     """

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import number_of_samples, positive_integer
@@ -20,6 +19,7 @@ from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.base import Posterior, Samples
+from calibayes.posterior.dropout_masks import dropout_layers
 from calibayes.posterior.outputs import logits_of
 
 __all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source", "samples_for"]
@@ -226,12 +226,12 @@ def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
     """Raise if someone asks for samples of a network whose dropout is off when it predicts: all would be alike."""
     if posterior.random or not isinstance(samples, int) or samples <= 1:
         return
-    for name, part in (pair for member in posterior.members for pair in member.structure().named_modules()):
-        if isinstance(part, _DropoutNd) and part.p > 0:
-            raise InvalidArgumentError(
-                f"A {type(posterior).__name__} has one value per weight, and its dropout ({name!r}) is off when it predicts, "
-                f"so `samples={samples}` would be one sample. Use `MCDropout(net)` to keep dropout on, or leave `samples` out."
-            )
+    layers = [name for member in posterior.members for name in dropout_layers(member.structure())]
+    if layers:
+        raise InvalidArgumentError(
+            f"A {type(posterior).__name__} has one value per weight, and its dropout ({layers[0]!r}) is off when it predicts, "
+            f"so `samples={samples}` would be one sample. Use `MCDropout(net)` to keep dropout on, or leave `samples` out."
+        )
 
 
 def _run_block(

@@ -13,7 +13,7 @@ import torch
 
 _MPS = torch.backends.mps.is_available()
 
-__all__ = ["derived_seed", "generator_for", "preserved_global_state", "seed_globally"]
+__all__ = ["derived_seed", "generator_for", "preserved_global_state", "seed_globally", "seeded"]
 
 
 def derived_seed(seed: int, *place: int | str) -> int:
@@ -52,3 +52,11 @@ def preserved_global_state(device: torch.device) -> Iterator[None]:
         finally:
             np.random.set_state(numpy_state)
             random.setstate(python_state)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """PyTorch's global generator starts from ``seed`` in here, and is what it was afterwards: for initial weights."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from calibayes.calibration import dece, mmce, wmmce
+from calibayes.calibration import dece, mmce, sbece, wmmce
 
 __all__ = ["KERNEL_MEASURES", "MEASURES", "batch"]
 
 KERNEL_MEASURES = [wmmce, mmce]
-MEASURES: list[Callable[..., Tensor]] = [wmmce, mmce, dece]
+MEASURES: list[Callable[..., Tensor]] = [wmmce, mmce, dece, sbece]
 
 
 def batch(n: int, classes: int, *leading: int) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from calibayes.calibration import DECE, MMCE, WMMCE
+from calibayes.calibration import DECE, MMCE, SBECE, WMMCE
 
 Batch = tuple[Tensor, Tensor]
 Make = Callable[..., Callable[[Tensor, Tensor], Tensor]]
@@ -75,7 +75,11 @@ MEASURES: dict[str, Make] = {
     "mmce": MMCE,
     "mmce, reference": lambda **options: MMCE(normalization="reference", **options),
     "dece": DECE,
+    "sbece": SBECE,
+    "sbece, norm 1": lambda **options: SBECE(norm=1.0, **options),
+    "sbece, sharp": lambda **options: SBECE(temperature=1e-5, norm=1.5, **options),
 }
+BINNED = {name for name in MEASURES if "mmce" not in name}
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 
@@ -98,7 +102,7 @@ def assert_finite(measure: Callable[[Tensor, Tensor], Tensor], logits: Tensor, t
 @pytest.mark.parametrize("batch", BATCHES)
 def test_value_and_gradient(batch: str, name: str, mode: str, dtype: torch.dtype) -> None:
     logits, targets = BATCHES[batch]()
-    options: list[dict[str, Any]] = [{}] if name == "dece" else [{"kernel_width": width} for width in (0.001, 0.4, 10.0)]
+    options: list[dict[str, Any]] = [{}] if name in BINNED else [{"kernel_width": width} for width in (0.001, 0.4, 10.0)]
     for option in options:
         assert_finite(MEASURES[name](mode=mode, **option), logits.to(dtype), targets)
 
@@ -113,10 +117,10 @@ def test_any_batch(data: st.DataObject) -> None:
     width = data.draw(st.sampled_from([0.001, 0.01, 0.4, 10.0]))
     for name, make in MEASURES.items():
         for mode in ("soft", "hard"):
-            assert_finite(make(mode=mode, **({} if name == "dece" else {"kernel_width": width})), logits, targets)
+            assert_finite(make(mode=mode, **({} if name in BINNED else {"kernel_width": width})), logits, targets)
 
 
-def gradients(measure: WMMCE | MMCE | DECE, r: Tensor, c: Tensor) -> tuple[float, Tensor, Tensor]:
+def gradients(measure: WMMCE | MMCE | DECE | SBECE, r: Tensor, c: Tensor) -> tuple[float, Tensor, Tensor]:
     r, c = r.clone().requires_grad_(), c.clone().requires_grad_()
     value = measure.value(r, c)
     value.backward()
@@ -129,7 +133,7 @@ def gradients(measure: WMMCE | MMCE | DECE, r: Tensor, c: Tensor) -> tuple[float
 @pytest.mark.parametrize("normalization", ["paper", "reference"])
 def test_gradient_is_zero_where_all_are_certain_and_right(normalization: Any, dtype: torch.dtype) -> None:
     ones = torch.ones(7, dtype=dtype)
-    for measure in (WMMCE(normalization=normalization), MMCE(normalization=normalization), DECE()):
+    for measure in (WMMCE(normalization=normalization), MMCE(normalization=normalization), DECE(), SBECE()):
         value, grad_r, grad_c = gradients(measure, ones, ones)
         assert value == 0
         assert not grad_r.any()
@@ -160,7 +164,7 @@ def test_gradient_next_to_zero_is_not_zero() -> None:
 def test_autocast_does_not_touch_the_sums() -> None:
     logits, targets = ordinary(64, 5)
     probs = logits.softmax(-1)
-    for measure in (WMMCE(), MMCE(), DECE()):
+    for measure in (WMMCE(), MMCE(), DECE(), SBECE()):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             value = measure(probs, targets)
         assert value.dtype == torch.float32

@@ -10,7 +10,7 @@ import torch
 from tests.calibration.measured import MEASURES, batch
 from torch import Tensor
 
-from calibayes.calibration import DECE, MMCE, WMMCE
+from calibayes.calibration import DECE, MMCE, SBECE, WMMCE
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 
 
@@ -30,6 +30,9 @@ def test_settings_must_be_positive(measure: Callable[..., Any], name: str, value
         (DECE, {"bins": 0}, "`bins` to be a positive integer, but got 0"),
         (DECE, {"bins": 2.5}, r"`bins` to be a positive integer, but got 2\.5"),
         (DECE, {"bins": True}, "`bins` to be a positive integer, but got True"),
+        (SBECE, {"bins": 0}, "`bins` to be a positive integer, but got 0"),
+        (SBECE, {"temperature": -1.0}, r"`temperature` to be a positive finite number, but got -1\.0"),
+        (SBECE, {"norm": 0.5}, r"`norm` to be a finite number of at least 1, but got 0\.5"),
         (DECE, {"temperature": 0.0}, r"`temperature` to be a positive finite number, but got 0\.0"),
     ],
 )

@@ -1,4 +1,4 @@
-"""WMMCE, MMCE and DECE against their equations written out one pair of examples at a time."""
+"""WMMCE, MMCE, DECE and SBECE against their equations written out one pair of examples at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from tests.calibration.measured import MEASURES, batch
 from torch import Tensor
 
-from calibayes.calibration import DECE, MMCE, WMMCE, confidence, correctness, dece, mmce, wmmce
+from calibayes.calibration import DECE, MMCE, SBECE, WMMCE, confidence, correctness, dece, mmce, sbece, wmmce
 from calibayes.metrics import ece
 
 
@@ -58,6 +58,23 @@ def soft_binning(r: list[float], c: list[float], bins: int, temperature: float) 
             right[m] += member * c_i
             sure[m] += member * r_i
     return math.fsum(count[m] / len(r) * abs(right[m] / count[m] - sure[m] / count[m]) for m in range(bins) if count[m] > 0)
+
+
+def soft_binned(r: list[float], c: list[float], bins: int, temperature: float, norm: float) -> float:
+    """Karandikar et al.: membership by the distance to M bin centres, then the p-norm over bins of acc − conf."""
+    members = []
+    for r_i in r:
+        heights = [-((r_i - (m + 0.5) / bins) ** 2) / temperature for m in range(bins)]
+        powers = [math.exp(height - max(heights)) for height in heights]
+        members.append([power / math.fsum(powers) for power in powers])
+    total = 0.0
+    for m in range(bins):
+        size = math.fsum(row[m] for row in members)
+        if size > 0:
+            right = math.fsum(row[m] * c_i for row, c_i in zip(members, c, strict=True)) / size
+            sure = math.fsum(row[m] * r_i for row, r_i in zip(members, r, strict=True)) / size
+            total += size / len(r) * abs(right - sure) ** norm
+    return float(total ** (1 / norm))
 
 
 @pytest.mark.parametrize("width", [0.001, 0.05, 0.4, 10.0])
@@ -135,6 +152,27 @@ def test_dece_is_soft_binning(bins: int, temperature: float) -> None:
     assert found == pytest.approx(soft_binning(r, soft, bins, temperature), rel=1e-9)
 
 
+@pytest.mark.parametrize("norm", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("temperature", [0.0005, 0.01, 0.2])
+@pytest.mark.parametrize("bins", [1, 4, 15])
+def test_sbece_is_the_norm_over_soft_bins(bins: int, temperature: float, norm: float) -> None:
+    probs, targets = batch(50, 4)
+    options: dict[str, Any] = {"bins": bins, "temperature": temperature, "norm": norm}
+    r, c = hard_scores(probs, targets)
+    expected = soft_binned(r, [float(c_i) for c_i in c], **options)
+    assert float(sbece(probs, targets, scores="hard", **options)) == pytest.approx(expected, rel=1e-9)
+    r, soft = confidence(probs, 1e-3).tolist(), correctness(probs, targets, 1e-2).tolist()
+    assert float(sbece(probs, targets, **options)) == pytest.approx(soft_binned(r, soft, **options), rel=1e-9)
+
+
+def test_sbece_is_zero_with_a_zero_gradient_where_confidence_is_correctness() -> None:
+    r = torch.tensor([0.0, 1.0, 1.0], dtype=torch.float64, requires_grad=True)
+    value = SBECE().value(r, r.detach().clone())
+    (gradient,) = torch.autograd.grad(value, r)
+    assert float(value.detach()) == 0
+    assert not gradient.any()
+
+
 @pytest.mark.parametrize("bins", [1, 2, 5, 10, 15, 30])
 def test_dece_tends_to_the_ece(bins: int) -> None:
     probs, targets = batch(500, 4)
@@ -187,5 +225,6 @@ def test_functions_and_classes_agree() -> None:
     assert torch.equal(mmce(probs, targets, **kernel), MMCE(**kernel)(probs, targets))
     binned: dict[str, Any] = {"bins": 7, "temperature": 0.05, "tau_r": 0.01, "tau_c": 0.03}
     assert torch.equal(dece(probs, targets, **binned), DECE(**binned)(probs, targets))
-    for measure in (WMMCE(), MMCE(mode="hard"), DECE()):
+    assert torch.equal(sbece(probs, targets, norm=3.0, **binned), SBECE(norm=3.0, **binned)(probs, targets))
+    for measure in (WMMCE(), MMCE(mode="hard"), DECE(), SBECE()):
         assert torch.equal(measure(probs, targets), measure.value(*measure.scores(probs, targets)))

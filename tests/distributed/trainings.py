@@ -79,6 +79,11 @@ def with_frozen_batch_norm() -> nn.Module:
     return net
 
 
+def stop_in_the_first(_: Any, epoch: int) -> bool:
+    """Asks to stop after epoch 4, in process 0 alone."""
+    return epoch < 4 or (torch.distributed.is_initialized() and torch.distributed.get_rank() > 0)
+
+
 def cases() -> dict[str, dict[str, Any]]:
     """Settings of each training by name."""
     found: dict[str, dict[str, Any]] = {}
@@ -109,23 +114,49 @@ def cases() -> dict[str, dict[str, Any]]:
         },
         "transient buffer": {"scheme": "fnn", "net": WithTransientBuffer},
         "noisy optimiser": {"scheme": "bnn", "optimizer": lambda parameters: Noisy(parameters, lr=0.1)},
+        "natural gradient": {
+            "scheme": "ca-bnn",
+            "samples": 2,
+            "init_std": 0.01,
+            "optimizer": cb.NaturalGradient(lr=0.1, betas=(0.9, 0.95)),
+        },
         "instance norm": {"scheme": "fnn", "net": with_instance_norm},
         "validation and held-out data from a Dataset": {
             "scheme": "ca-fnn",
             "validation": TensorDataset(*data(1, 101)),
             "calibration_data": DataLoader(TensorDataset(*data(2, 60)), batch_size=7, shuffle=True),
         },
+        "averaged": {
+            "scheme": "ca-bnn",
+            "averaging": cb.EMA(0.9),
+            "early_stopping": cb.EarlyStopping(9, "refined-nll"),
+            "epochs": 6,
+        },
+        "averaged, batch norm": {"scheme": "bnn", "net": with_batch_norm, "averaging": cb.EMA(0.9)},
+        "equal average, instance norm": {
+            "scheme": "fnn",
+            "net": with_instance_norm,
+            "averaging": cb.EqualAverage(2),
+            "epochs": 6,
+        },
+        "stopped by a callback": {"scheme": "ca-fnn", "epochs": 9, "on_epoch": stop_in_the_first},
         "stopped early": {"scheme": "bnn", "early_stopping": 1, "epochs": 12},
     }
 
 
 def trained(
-    scheme: str, net: Any = perceptron, train: Any = None, batch_size: int = 20, epochs: int = 5, **others: Any
+    scheme: str,
+    net: Any = perceptron,
+    train: Any = None,
+    batch_size: int = 20,
+    epochs: int = 5,
+    init_std: float = 0.05,
+    **others: Any,
 ) -> dict[str, Any]:
     lam, beta = SCHEMES[scheme]
     torch.manual_seed(torch.distributed.get_rank() if torch.distributed.is_initialized() else 0)  # not alike: fit sees to it
     made = net().double()
-    posterior = cb.MeanField(made, init_std=0.05) if beta else cb.Point(made)
+    posterior = cb.MeanField(made, init_std=init_std) if beta else cb.Point(made)
     history = cb.fit(
         posterior,
         data(0, N) if train is None else train,

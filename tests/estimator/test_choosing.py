@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from tests.estimator.tables import classifier, overlapping
 
+from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.examples import distinct
 from calibayes.estimator.learning import Learned, Learner
 from calibayes.estimator.settings import Settings
 from calibayes.metrics import ece, nll
 from calibayes.predictive import predict
-from calibayes.recipes.choosing import BETAS, LAMS
+from calibayes.recipes.choosing import BETAS, LAMS, ValidationScores
 
 
 def test_the_values_with_the_lowest_validation_nll_are_taken_and_trained_with_on_all_rows() -> None:
@@ -66,6 +67,22 @@ def test_with_early_stopping_the_chosen_model_is_kept() -> None:
     assert found.history_.best_epoch is not None
     best = min(found.choices_, key=lambda each: each.nll)
     assert min(row["val_nll"] for row in found.history_.epochs) == pytest.approx(best.nll)
+
+
+def test_the_refined_nll_can_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = overlapping()
+    asked = []
+
+    def scores(*_: Any, monitor: str, **__: Any) -> ValidationScores:
+        asked.append(monitor)  # the plain NLL grows from model to model, the refined one falls
+        return ValidationScores(len(asked), 0.0, 1.0, 0.0, -len(asked))
+
+    monkeypatch.setattr("calibayes.estimator.learning.validation_scores", scores)
+    assert classifier("ca-fnn", lam="auto", epochs=1, choose_by="refined-nll").fit(x, y).lam_ == LAMS[-1]
+    assert asked == ["refined-nll"] * len(LAMS)
+    assert classifier("ca-fnn", lam="auto", epochs=1).fit(x, y).lam_ == LAMS[0]
+    with pytest.raises(InvalidArgumentError, match=r"`choose_by` .* but got 'ece'"):
+        classifier(choose_by="ece").fit(x, y)
 
 
 def test_a_warm_start_keeps_what_was_chosen() -> None:

@@ -96,6 +96,33 @@ def test_the_calibration_data_must_be_apart_from_the_validation_data() -> None:
             "ReduceLROnPlateau",
         ),
         ({"early_stopping": 3}, InvalidArgumentError, "needs `validation`"),
+        ({"early_stopping": True, "validation": data(9)}, InvalidArgumentError, "`early_stopping` .* but got True"),
+        ({"early_stopping": 0}, InvalidArgumentError, "`early_stopping` .* but got 0"),
+        ({"early_stopping": "x", "validation": data(9)}, InvalidArgumentError, "`early_stopping` .* but got 'x'"),
+        ({"scheduler": "cosine"}, InvalidArgumentError, "`scheduler` to be a factory .* but got 'cosine'. Example: `lambda"),
+        (
+            {"scheduler": torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.zeros(1)]), 1)},
+            InvalidArgumentError,
+            "`scheduler` to be a factory .* but got <torch.optim.lr_scheduler.StepLR",
+        ),
+        ({"scheduler": lambda o: 0.1}, InvalidArgumentError, "`scheduler` .* but it returned 0.1"),
+        ({"scheduler": lambda o: None}, InvalidArgumentError, "`scheduler` .* but it returned None"),
+        ({"scheduler": torch.optim.lr_scheduler.StepLR}, InvalidArgumentError, "cannot be called .* 'step_size'.* Example"),
+        (
+            {"scheduler": lambda o: torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.zeros(1)]), 1)},
+            InvalidArgumentError,
+            "a StepLR of another optimiser",
+        ),
+        ({"on_epoch": 5}, InvalidArgumentError, "`on_epoch` .* but got 5"),
+        ({"on_epoch": lambda *_: 5}, InvalidArgumentError, "`on_epoch` .* after epoch 1 it returned 5"),
+        ({"on_epoch": lambda *_: {"loss": "low"}}, InvalidArgumentError, "`on_epoch` .* it returned 'low' for 'loss'"),
+        ({"on_epoch": lambda *_: {"loss": torch.ones(2)}}, InvalidArgumentError, r"tensor\(\[1., 1.\]\) for 'loss'"),
+        ({"on_epoch": lambda *_: {1: 0.5}}, InvalidArgumentError, "`on_epoch` .* it returned 1 as a name"),
+        ({"checkpoint": ""}, InvalidArgumentError, "`checkpoint` .* but got ''"),
+        ({"checkpoint": 5}, InvalidArgumentError, "`checkpoint` .* but got 5"),
+        ({"checkpoint_seconds": -1}, InvalidArgumentError, "`checkpoint_seconds` .* but got -1"),
+        ({"validation": data()[0]}, DataError, "`validation` to be a pair .* but got a Tensor"),
+        ({"optimizer": torch.optim.SGD([torch.zeros(1)])}, OptimizerError, "to be a factory .* but got SGD"),
         ({"optimizer": lambda p: "adam"}, OptimizerError, "returned str"),
         ({"optimizer": "adam"}, OptimizerError, "to be a factory .* but got 'adam'. Example: `lambda parameters:"),
         ({"optimizer": lambda p: torch.optim.Adam(p[:1])}, OptimizerError, "leaves out 'groups.0.rho'"),
@@ -123,6 +150,15 @@ def test_bad_input_gets_a_named_error(settings: dict[str, Any], error: type[Exce
     train = settings.pop("train", data())
     with pytest.raises(error, match=message):
         trained(train, **settings)
+
+
+def test_validation_examples_without_labels_are_refused_before_training() -> None:
+    for validation in (TensorDataset(data()[0]), DataLoader(TensorDataset(data()[0]), batch_size=4)):
+        posterior = cb.Point(net())
+        before = posterior.state_dict()["groups.0.theta"].clone()
+        with pytest.raises(DataError, match=r"every batch of `validation` to be \(inputs, targets\)"):
+            cb.fit(posterior, data(), cb.Objective(), validation=validation)
+        assert torch.equal(before, posterior.state_dict()["groups.0.theta"])
 
 
 def test_settings_of_torchrun_that_were_left_behind_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

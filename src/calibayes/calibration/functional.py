@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from calibayes.calibration.measures import DECE, MMCE, WMMCE, Normalization, Scores
+from calibayes.calibration.binned import DECE, SBECE
+from calibayes.calibration.measures import MMCE, WMMCE, Normalization, Scores
 
-__all__ = ["dece", "mmce", "wmmce"]
+__all__ = ["dece", "mmce", "sbece", "wmmce"]
 
 
 def wmmce(
@@ -74,4 +75,22 @@ def dece(
 ) -> Tensor:
     """The differentiable expected calibration error; see `DECE` for the maths and `wmmce` for the other arguments."""
     measure = DECE(mode=scores, tau_r=tau_r, tau_c=tau_c, bins=bins, temperature=temperature)
+    return measure(probs, targets, weights, check=check)
+
+
+def sbece(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    bins: int = 15,
+    temperature: float = 0.01,
+    norm: float = 2.0,
+    scores: Scores = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    check: bool = True,
+) -> Tensor:
+    """The soft-binned expected calibration error; see `SBECE` for the maths and `wmmce` for the other arguments."""
+    measure = SBECE(mode=scores, tau_r=tau_r, tau_c=tau_c, bins=bins, temperature=temperature, norm=norm)
     return measure(probs, targets, weights, check=check)

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from calibayes.calibration.kernel import kernel_norm
 from calibayes.calibration.scores import confidence, correctness
-from calibayes.checks import check_predictions, positive, positive_integer
+from calibayes.checks import check_predictions, positive
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["DECE", "MMCE", "WMMCE", "Measure", "Normalization", "Scores"]
+__all__ = ["MMCE", "WMMCE", "Measure", "Normalization", "Scored", "Scores", "shares"]
 
 Scores = Literal["soft", "hard"]
 Normalization = Literal["paper", "reference"]
@@ -38,7 +38,7 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Scored(ABC):
+class Scored(ABC):
     """Which confidence and correctness a measure sees.
 
     Attributes:
@@ -75,7 +75,7 @@ class _Scored(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WMMCE(_Scored):
+class WMMCE(Scored):
     r"""The weighted maximum mean calibration error of Kumar et al. (2018), eq. (weighted): the paper's AECE.
 
     $$ u_i = \frac{c_i(1-r_i)}{\max(n_c, 1)} - \frac{(1-c_i)r_i}{\max(n-n_c, 1)}, \qquad
@@ -118,7 +118,7 @@ class WMMCE(_Scored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MMCE(_Scored):
+class MMCE(Scored):
     r"""The maximum mean calibration error of Kumar et al. (2018): zero in expectation's limit for a calibrated classifier.
 
     $$ u_i = (c_i - r_i)/n, \qquad \mathrm{MMCE} = \sqrt{u^\top K u}. $$
@@ -143,49 +143,10 @@ class MMCE(_Scored):
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
         """The measure given confidences and correctness ``[..., n]``."""
-        return kernel_norm(r, (c - r) * _shares(r, weights), self.kernel_width)
+        return kernel_norm(r, (c - r) * shares(r, weights), self.kernel_width)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DECE(_Scored):
-    r"""The differentiable expected calibration error of Bohdal et al. (2021): ECE with soft bins.
-
-    Example $i$ belongs to bin $m$ of $M$ with membership $o_{im}$, a softmax over bins at a temperature $T$ whose
-    borders are the equal-width ones, $o_{im} \propto \exp\big((m r_i - \sum_{l<m} l/M)/T\big)$ for $m = 1 … M$, and
-
-    $$ \mathrm{DECE} = \sum_m \Big| \frac1n \sum_i o_{im} (c_i - r_i) \Big| . $$
-
-    As $T \to 0$ with hard scores this is the ECE.
-
-    Attributes:
-        bins: $M$.
-        temperature: $T$.
-
-    Examples:
-        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
-        >>> round(float(DECE(mode="hard", temperature=1e-6)(probs, torch.tensor([0, 1, 1]))), 4)
-        0.4
-    """
-
-    bins: int = 15
-    temperature: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive_integer("bins", self.bins)
-        positive("temperature", self.temperature)
-
-    def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
-        m = torch.arange(1, self.bins + 1, dtype=r.dtype, device=r.device)
-        borders = m * (m - 1) / (2 * self.bins)  # the sum of l/M over l < m
-        members = torch.softmax((r.unsqueeze(-1) * m - borders) / self.temperature, dim=-1)
-        # Not a matrix product: autocast would take that in half precision.
-        gaps = (((c - r) * _shares(r, weights)).unsqueeze(-1) * members).sum(-2)
-        return gaps.abs().sum(-1)
-
-
-def _shares(r: Tensor, weights: Tensor | None) -> Tensor | float:
+def shares(r: Tensor, weights: Tensor | None) -> Tensor | float:
     """What part of the whole each example is."""
     return 1 / r.shape[-1] if weights is None else weights / weights.sum(-1, keepdim=True)
 

@@ -28,21 +28,10 @@ class _Panel(NamedTuple):
 _LOSS = "loss"
 _TRAINING, _VALIDATION = Line(VERMILLION, "-", "s"), Line(GREEN, "-", "D")
 
-# The terms differ by orders of magnitude: on one scale, those that matter for trust would be flat lines.
-_PANELS = {
-    _LOSS: _Panel(
-        "loss",
-        {
-            "total": ("total", Line(INK, "-", "o")),
-            "cross_entropy": ("cross-entropy", Line(BLUE, (0, (4, 1.5)), "^")),
-            "val_nll": ("validation NLL", _VALIDATION._replace(linestyle=(0, (6, 1, 1, 1)))),
-        },
-    ),
-    "aece": _Panel("training AECE", {"calibration": ("AECE", _TRAINING)}),
-    "kl": _Panel("training KL", {"kl": ("KL", _TRAINING)}),
-    "ece": _Panel("validation ECE", {"val_ece": ("validation ECE", _VALIDATION)}),
-    "accuracy": _Panel("validation accuracy", {"val_accuracy": ("validation accuracy", _VALIDATION)}),
-}
+_SHOWN = {"cross_entropy": "cross-entropy", "calibration": "AECE", "kl": "KL"}
+_PANEL_NAMES = {"calibration": "aece"}
+_TAKEN = (_LOSS, "aece", "ece", "accuracy")
+_TERMS = ("cross_entropy", "calibration", "kl")
 _TALL = 2.0  # height of the first panel, with several curves and a legend, beside the others
 _POINTS = 40  # epochs up to which each is marked by a point
 
@@ -50,18 +39,20 @@ _POINTS = 40  # epochs up to which each is marked by a point
 class HistoryDisplay:
     """What training did: the terms of the loss, and what validation found, over epochs.
 
-    Panels below each other share the axis of epochs: the loss per example with the cross-entropy in it and, where there is
-    one, the validation NLL; then AECE and KL of the training data where the loss has them, and ECE and accuracy of the
-    validation data. A dotted line marks the epoch whose weights early stopping gave back, or else the epoch with the lowest
-    validation NLL.
+    Panels below each other share the axis of epochs: the total per example with the mean loss in it and, where there is one,
+    the validation NLL; then every term that the objective has (AECE and KL, say) on the training data, and ECE and accuracy
+    of the validation data. A dotted line marks the epoch whose weights early stopping gave back, or else the epoch with the
+    lowest validation NLL.
 
     Args:
         epochs: one mapping per epoch, as in `History.epochs`.
         best_epoch: the epoch (from 1) whose weights were given back, if any.
+        terms: the columns of the loss and the terms beside it, as in `History.terms`; those of the paper by default.
 
     Attributes:
         ax_: the axes of the first panel, with the loss, once drawn.
-        axes_: the axes of all panels by name (``"loss"``, ``"aece"``, ``"kl"``, ``"ece"``, ``"accuracy"``), once drawn.
+        axes_: the axes of all panels by name (``"loss"``, ``"aece"``, ``"kl"``, ``"ece"``, ``"accuracy"``, and the names of
+            other terms), once drawn.
         figure_: the figure that holds them, once drawn.
 
     Examples:
@@ -75,19 +66,43 @@ class HistoryDisplay:
     axes_: dict[str, Axes]
     figure_: Figure | SubFigure
 
-    def __init__(self, *, epochs: Sequence[Mapping[str, float]], best_epoch: int | None = None) -> None:
+    def __init__(
+        self, *, epochs: Sequence[Mapping[str, float]], best_epoch: int | None = None, terms: Sequence[str] = _TERMS
+    ) -> None:
         self.epochs = epochs
         self.best_epoch = best_epoch
+        self.terms = tuple(terms)
 
     @classmethod
     def from_history(cls, history: History) -> Self:
         """Take the record that `calibayes.fit` returned; `plot` draws it."""
-        return cls(epochs=history.epochs, best_epoch=history.best_epoch)
+        return cls(epochs=history.epochs, best_epoch=history.best_epoch, terms=history.terms or _TERMS)
 
     @property
     def panels(self) -> tuple[str, ...]:
         """The names of the panels there is something to show in; a term that is always zero is not in the loss."""
-        return tuple(name for name, panel in _PANELS.items() if name == _LOSS or any(map(self._shown, panel.curves)))
+        return tuple(name for name, panel in self._panels().items() if name == _LOSS or any(map(self._shown, panel.curves)))
+
+    def _panels(self) -> dict[str, _Panel]:
+        """All panels by name; the terms differ by orders of magnitude: on one scale, some would be flat lines."""
+        loss, *terms = self.terms
+        found = {
+            _LOSS: _Panel(
+                "loss",
+                {
+                    "total": ("total", Line(INK, "-", "o")),
+                    loss: (_title_of(loss), Line(BLUE, (0, (4, 1.5)), "^")),
+                    "val_nll": ("validation NLL", _VALIDATION._replace(linestyle=(0, (6, 1, 1, 1)))),
+                },
+            )
+        }
+        for name in terms:
+            title = _title_of(name)
+            key = _PANEL_NAMES.get(name, f"training {name}" if name in _TAKEN else name)
+            found[key] = _Panel(f"training {title}", {name: (title, _TRAINING)})
+        found["ece"] = _Panel("validation ECE", {"val_ece": ("validation ECE", _VALIDATION)})
+        found["accuracy"] = _Panel("validation accuracy", {"val_accuracy": ("validation accuracy", _VALIDATION)})
+        return found
 
     @property
     def lowest_nll(self) -> int | None:
@@ -124,7 +139,7 @@ class HistoryDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         self.axes_ = dict(zip([_LOSS, *below], [ax, *lower], strict=True))
         for name, panel in self.axes_.items():
-            self._draw(panel, _PANELS[name])
+            self._draw(panel, self._panels()[name])
         last = list(self.axes_.values())[-1]
         last.set_xlabel("epoch")
         last.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
@@ -146,6 +161,10 @@ class HistoryDisplay:
         if self._marked is not None:
             ax.axvline(self._marked, color=INK, linestyle=(0, (1, 2)), linewidth=1.2, label="_best", zorder=1)
         ax.set_title(panel.title, loc="left", **_title(ax))
+
+
+def _title_of(name: str) -> str:
+    return _SHOWN.get(name, name.replace("_", " "))
 
 
 def _title(ax: Axes) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from calibayes.estimator.settings import OptimizerClass, Settings, Weight
 from calibayes.estimator.uncertainty import Uncertainty
 from calibayes.posterior import MeanField, Point
 from calibayes.predictive import Predictive, predict, samples_for
+from calibayes.recipes.choosing import ChoiceMonitor
 from calibayes.recipes.schemes import is_bayesian
 from calibayes.training import EarlyStopping
 
@@ -56,6 +57,8 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         early_stopping: stop when the NLL of a validation part has not improved for 10 epochs (``True``) or so many, and take
             the best epoch's weights; or a `calibayes.EarlyStopping`.
         validation_fraction: how much of each class is the validation part, for ``early_stopping`` and ``"auto"``.
+        choose_by: what ``"auto"`` compares on the validation part: the ``"nll"``, or the ``"refined-nll"``, which is left after
+            temperature scaling, if a temperature is fitted afterwards.
         class_weight: a dict from classes to weights, or ``"balanced"`` for classes that all count alike.
         warm_start: whether a further `fit` goes on from where the last one ended.
         device: where to train and predict; by default a GPU if there is one.
@@ -110,6 +113,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         standardize: bool = True,
         early_stopping: bool | int | EarlyStopping = False,
         validation_fraction: float = 0.2,
+        choose_by: ChoiceMonitor = "nll",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
         device: str | torch.device | None = None,
@@ -132,6 +136,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.standardize = standardize
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
+        self.choose_by = choose_by
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.device = device

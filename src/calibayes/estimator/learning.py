@@ -75,7 +75,14 @@ class Learner:
         chosen = choose(
             pairs,
             lambda lam, beta: self.train(training, watched, lam, beta, rows=rows),
-            lambda found: validation_scores(found.posterior, validation.data, samples=settings.predict_samples, seed=self.seed),
+            lambda found: validation_scores(
+                found.posterior,
+                validation.data,
+                samples=settings.predict_samples,
+                seed=self.seed,
+                monitor=settings.choose_by,
+            ),
+            monitor=settings.choose_by,
         )
         found = chosen.model
         if settings.stopping is None:

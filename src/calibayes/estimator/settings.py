@@ -13,7 +13,7 @@ from calibayes.calibration.measures import Measure
 from calibayes.checks import is_real, moderate, positive_integer, share
 from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.network import NetworkChoice
-from calibayes.recipes.choosing import BETAS, LAMS
+from calibayes.recipes.choosing import BETAS, LAMS, ChoiceMonitor, check_monitor
 from calibayes.recipes.schemes import check_scheme
 from calibayes.training import EarlyStopping
 
@@ -43,6 +43,7 @@ class Settings:
     predict_samples: int
     early_stopping: bool | int | EarlyStopping
     validation_fraction: float
+    choose_by: ChoiceMonitor
     device: str | torch.device | None
     verbose: bool
 
@@ -53,6 +54,7 @@ class Settings:
         for name in ("epochs", "batch_size", "samples", "predict_samples"):
             positive_integer(name, getattr(self, name))
         share("validation_fraction", self.validation_fraction)
+        check_monitor("choose_by", self.choose_by)
         if not callable(self.optimizer):
             raise InvalidArgumentError(
                 f"Expected `optimizer` to be a class such as torch.optim.Adam, but got {self.optimizer!r}."

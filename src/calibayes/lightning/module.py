@@ -21,16 +21,16 @@ from calibayes.lightning.evaluation import Evaluation
 from calibayes.lightning.loaders import number_of_examples, shuffle_by_epoch
 from calibayes.lightning.sampled import SampledNetwork
 from calibayes.metrics.scores import Scores
-from calibayes.objective import Objective
+from calibayes.objective import Objective, check_batch_terms, checked_objective
 from calibayes.posterior import Point
 from calibayes.posterior.base import Posterior
 from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
 from calibayes.randomness import seed_globally
 from calibayes.training.data_terms import Place
-from calibayes.training.fit import SchedulerFactory
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.precision import check_full_precision
-from calibayes.training.step import check_finite
+from calibayes.training.schedulers import SchedulerFactory
+from calibayes.training.step import check_finite, handles_kl
 
 __all__ = ["CalibayesModule"]
 
@@ -46,13 +46,15 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
     all of them, so that training under ``strategy="ddp"`` gives the weights of a single process. Batches are
     ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``.
 
-    Logged are ``train_loss`` and its terms ``cross_entropy``, ``calibration`` and ``kl`` at every step, and ``val_nll``,
-    ``val_accuracy``, ``val_ece`` and ``val_brier`` (``test_…``) of the ensemble over all examples of all processes.
+    Logged are ``train_loss`` and its terms by name, say ``cross_entropy``, ``calibration`` and ``kl``, at every step, and
+    ``val_nll``, ``val_accuracy``, ``val_ece`` and ``val_brier`` (``test_…``) of the ensemble over all examples of all
+    processes. Every term must be taken on the training batch.
 
     Args:
         posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN); a network alone is made a `Point`.
         objective: what is minimised.
-        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
+            `NaturalGradient`.
         scheduler: a factory, optimiser → learning-rate scheduler; one that looks at a metric looks at ``monitor``.
         scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
         monitor: the metric that a ``ReduceLROnPlateau`` looks at.
@@ -90,8 +92,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if not isinstance(objective, Objective):
-            raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
+        check_batch_terms(checked_objective(objective), "CalibayesModule", logged=("train_loss",))
         if scheduler_interval not in ("epoch", "step"):
             raise InvalidArgumentError(
                 f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}."
@@ -117,7 +118,7 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def configure_optimizers(self) -> Any:
         """What the factories make."""
-        made = made_optimizer(self._optimizer, self.posterior)
+        made = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
         if self._scheduler is None:
             return made
         return {"optimizer": made, "lr_scheduler": {"scheduler": self._scheduler(made), **self._plan}}
@@ -138,10 +139,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
 
     def on_train_start(self) -> None:
         """Find out how many examples there are."""
-        if self.dataset_size != "auto":
-            self._size = self.dataset_size
-        elif self.posterior.num_bayesian:
-            self._size = number_of_examples(self.trainer.train_dataloader)
+        if self.posterior.num_bayesian:
+            self._size = self._examples()
         # After its sanity check Lightning sets attributes of modules that it knows, and those of the network are not among
         # them: in evaluation mode its batch norms would pass for frozen ones, which processes need not share.
         self.posterior.train()
@@ -160,10 +159,11 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         logits = self._network.logits(found, place)
         with torch.autocast(self.device.type, enabled=False):
             kl, group = self.posterior.kl(), self._processes().group
+            kl = kl.detach() if handles_kl(self.optimizers()) else kl
             terms = self.objective(logits, found.targets, kl, dataset_size=self._size, step=place.step, group=group)
         # One transfer, in the loss's own type: not every device has float64.
         total, *numbers = torch.stack([value.detach().to(terms.total.dtype) for value in terms]).tolist()
-        values = dict(zip(terms._fields[1:], numbers, strict=True))
+        values = dict(zip(terms.values, numbers, strict=True))
         check_finite(values, place, "`Trainer(gradient_clip_val=1.0)`")
         self.log("train_loss", total, prog_bar=True, batch_size=found.total)
         self.log_dict(values, batch_size=found.total)
@@ -177,20 +177,30 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         """Let what is random in the next batch depend on its place, and on the process."""
         self._seed_data(batch_idx + 1)
 
+    def _examples(self) -> int:
+        """$|D|$."""
+        if self.dataset_size != "auto":
+            return self.dataset_size
+        if self.trainer.train_dataloader is None:
+            # Optimisers are made before dataloaders; asking for the number of steps makes the Trainer set them up.
+            assert self.trainer.estimated_stepping_batches
+        return number_of_examples(self.trainer.train_dataloader)
+
     def _seed_data(self, batch: int) -> None:
         """Let what is random in a batch of this process depend on its place."""
         seed_globally(self.seed, "data", self.current_epoch, batch, self.global_rank, everything=True)
 
     def _warn_of_accumulation(self) -> None:
-        """Tell what accumulated batches do to the calibration term, once for each number: a callback may change it."""
+        """Tell what accumulated batches do to the terms, once for each number: a callback may change it."""
         count = self.trainer.accumulate_grad_batches
-        if count > 1 and count != self._accumulated and self.objective.lam != 0:
+        names = [term.name for term in self.objective.terms if term.weight(self.global_step, 1) > 0]
+        if count > 1 and count != self._accumulated and names:
             warnings.warn(
-                f"With accumulate_grad_batches={count} the calibration term is that of each batch on its own, with the weight "
-                "λ/|B| of that batch, and not of the batches that are accumulated.",
+                f"With accumulate_grad_batches={count} the {' and '.join(names)} term is that of each batch on its own, with "
+                "the weight for the size of that batch, and not of the batches that are accumulated.",
                 stacklevel=2,
             )
-        self._accumulated = count
+            self._accumulated = count
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Note the prior, which is no part of the weights."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from calibayes.networks.input_dropout import InputDropout
 from calibayes.networks.mlp import MLP
 from calibayes.networks.normalize import CIFAR10, IMAGENET, Normalize
 from calibayes.networks.resnet import ResNet, resnet18
@@ -15,6 +16,7 @@ __all__ = [
     "CIFAR10",
     "IMAGENET",
     "MLP",
+    "InputDropout",
     "Normalize",
     "ResNet",
     "ResNetCIFAR",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from inspect import isabstract
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError, ModelFileError
 
 if TYPE_CHECKING:
@@ -94,6 +95,24 @@ class Posterior(nn.Module, ABC):
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """Draw ``n`` sets of weights, by the network's parameter names, with a leading axis of length ``n``."""
 
+    # --- training ---
+
+    @abstractmethod
+    def begin(self, epochs: int) -> None:
+        """Called before the first of so many epochs of training."""
+
+    @abstractmethod
+    def after_step(self) -> None:
+        """Called after every optimiser step."""
+
+    @abstractmethod
+    def after_epoch(self) -> None:
+        """Called after every epoch."""
+
+    @abstractmethod
+    def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        """Called at the end of training, with the training data: for what can only be known then."""
+
     # --- prediction ---
 
     @abstractmethod
@@ -124,6 +143,10 @@ class Posterior(nn.Module, ABC):
     @abstractmethod
     def prior(self) -> dict[str, Any]:
         """The prior in plain values: what a checkpoint must have in common with the posterior that it is loaded into."""
+
+    @abstractmethod
+    def buffer_values(self) -> dict[str, Tensor]:
+        """The networks' buffers, by name; these are the tensors themselves."""
 
     @property
     def device(self) -> torch.device:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import integer, positive_integer
+from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.posterior.base import Output, Posterior, Samples, posterior_from
 from calibayes.posterior.network_posterior import NetworkPosterior
@@ -128,6 +129,31 @@ class Ensemble(Posterior):
             for index, member in enumerate(self.members)
             for group in member.parameter_groups()
         ]
+
+    def buffer_values(self) -> dict[str, Tensor]:
+        """The members' buffers, their names led by the member's number."""
+        pairs = ((index, pair) for index, member in enumerate(self.members) for pair in member.buffer_values().items())
+        return {f"{index}.{name}": value for index, (name, value) in pairs}
+
+    def begin(self, epochs: int) -> None:
+        """Tell the members that training begins."""
+        for member in self.members:
+            member.begin(epochs)
+
+    def after_step(self) -> None:
+        """Tell the members that an optimiser step was taken."""
+        for member in self.members:
+            member.after_step()
+
+    def after_epoch(self) -> None:
+        """Tell the members that an epoch is over."""
+        for member in self.members:
+            member.after_epoch()
+
+    def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        """Tell the members that training is over."""
+        for member in self.members:
+            member.finish(batches)
 
     # --- prediction ---
 

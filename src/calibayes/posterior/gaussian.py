@@ -21,8 +21,8 @@ class GaussianGroup(Group):
     r"""A flat pair $\varphi = [\mu, \rho]$: $q(\theta) = N(\mu, \mathrm{diag}\, e^{2\rho})$ with prior $N(m, s^2 I)$.
 
     $\sigma = e^\rho$ is taken once for all draws and the KL of a step. ``init_std`` is the initial $\sigma$ of each weight
-    tensor in the layout. For the first ``epochs_before`` epochs of training the weights are drawn at their mean and there is
-    no KL: that is the training of a `Point`.
+    tensor in the layout. For the first ``epochs_before`` epochs of training (a number, or a share of all) the weights are drawn
+    at their mean and there is no KL: that is the training of a `Point`.
     """
 
     prior_mean: Tensor | None
@@ -36,7 +36,7 @@ class GaussianGroup(Group):
         *,
         init_std: Sequence[float],
         prior_std: float,
-        epochs_before: int = 0,
+        epochs_before: float = 0,
     ) -> None:
         super().__init__(name, layout)
         self.prior_std = prior_std
@@ -44,8 +44,9 @@ class GaussianGroup(Group):
         widths = [values.new_full((size,), math.log(std)) for size, std in zip(layout.sizes, init_std, strict=True)]
         self.rho = nn.Parameter(torch.cat(widths))
         self.register_buffer("prior_mean", None)
-        # Without a point phase there is nothing to store.
-        self.register_buffer("epochs_left", torch.tensor(epochs_before) if epochs_before else None)
+        self.epochs_before = epochs_before
+        # Without a point phase there is nothing to store; -1 stands for one that has not begun.
+        self.register_buffer("epochs_left", torch.tensor(-1) if epochs_before else None)
         self._scale: Tensor | None = None
 
     def centre_prior(self, values: Tensor) -> None:
@@ -140,10 +141,16 @@ class GaussianGroup(Group):
         self.mu.grad.add_(self._offset(), alpha=precision)
         self.rho.grad.addcmul_(scale, scale, value=precision).sub_(weight)
 
+    def begin(self, epochs: int) -> None:
+        """Begin the point phase, unless there was one already."""
+        if self.epochs_left is not None and int(self.epochs_left) < 0:
+            before = self.epochs_before
+            self.epochs_left.fill_(round(before * epochs) if isinstance(before, float) else before)
+
     def after_epoch(self) -> None:
         """Count down to the end of the point phase."""
-        if self.epochs_left is not None:
-            self.epochs_left.sub_(1).clamp_min_(0)
+        if self.epochs_left is not None and int(self.epochs_left) > 0:
+            self.epochs_left.sub_(1)
 
     def extra_repr(self) -> str:
         """The pair's name, length and prior."""

@@ -106,6 +106,9 @@ class Group(nn.Module, ABC):
             if value is not None and value.requires_grad:
                 torch.autograd.backward(value * weight)
 
+    def begin(self, epochs: int) -> None:
+        """Called before the first of so many epochs of training."""
+
     def after_step(self) -> None:
         """Called after every optimiser step."""
 

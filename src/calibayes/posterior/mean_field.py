@@ -39,7 +39,8 @@ class MeanField(NetworkPosterior):
             By default every trainable parameter except those of normalisation layers. The other trainable ones are
             trained as point values; frozen ones stay as they are. `audit` prints the outcome.
         prior_mean: $m$: zero by default, ``"initial"`` for the weights of ``net`` (fine-tuning), or a state dict.
-        epochs_before: train so many epochs as a point first (a warm start); the distribution begins after them.
+        epochs_before: a warm start: train so many epochs as a point first, and the distribution after them; an integer, or a
+            share of all epochs between 0 and 1.
 
     Examples:
         >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
@@ -59,9 +60,9 @@ class MeanField(NetworkPosterior):
         init_std: float | Mapping[str, float] = 0.01,
         where: Where = None,
         prior_mean: PriorMean = None,
-        epochs_before: int = 0,
+        epochs_before: float = 0,
     ) -> None:
-        natural_number("epochs_before", epochs_before)
+        _check_epochs_before(epochs_before)
         skeleton = Skeleton(net)
         choices = choose(skeleton, where, bayesian=True)
         chosen = [choice for choice in choices if choice.role == "bayesian"]
@@ -128,6 +129,15 @@ class MeanField(NetworkPosterior):
 
     def _pairs(self) -> list[GaussianPair]:
         return [pair for pair in (group.gaussian() for group in self.groups) if pair is not None]
+
+
+def _check_epochs_before(value: Any) -> None:
+    if isinstance(value, float) and not 0 < value < 1:
+        raise InvalidArgumentError(
+            f"Expected `epochs_before` to be a number of epochs, or a share of them between 0 and 1, but got {value!r}."
+        )
+    if not isinstance(value, float):
+        natural_number("epochs_before", value)
 
 
 def _joined(vectors: list[nn.Parameter]) -> Tensor:

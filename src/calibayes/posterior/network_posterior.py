@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from calibayes.checks import positive_integer
+from calibayes.data.sources import Batch
 from calibayes.data.structure import moved
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.base import Output, Posterior, Samples
@@ -24,7 +25,7 @@ from calibayes.posterior.rebuilding import described
 from calibayes.posterior.selection import Choice, audit_table
 from calibayes.randomness import generator_for
 
-__all__ = ["NetworkPosterior", "trained_network"]
+__all__ = ["NetworkPosterior", "check_trainable", "trained_network"]
 
 
 class NetworkPosterior(Posterior, ABC):
@@ -36,8 +37,10 @@ class NetworkPosterior(Posterior, ABC):
     Attributes:
         groups: the flat vectors.
         choices: what is done with each of the network's parameters, and why; `audit` prints them.
+        trainable: whether `calibayes.fit` can train it; one that it cannot is made from a trained network, by ``from_point``.
     """
 
+    trainable: ClassVar[bool] = True
     groups: Sequence[Group]
 
     def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
@@ -64,6 +67,16 @@ class NetworkPosterior(Posterior, ABC):
         """While one sample of the weights is used to predict: fix what else is random in the network, by the generator."""
         return nullcontext()
 
+    def notes(self) -> list[str]:
+        """Lines that `audit` prints below its table."""
+        return []
+
+    def closed_form(self, block: Sequence[Any]) -> list[Tensor]:
+        """Logits of the predictive probabilities for each batch of a block, without samples; refused by default."""
+        raise InvalidArgumentError(
+            f"A {type(self).__name__} has no closed-form prediction, but `samples` is 'closed-form'. Pass a number."
+        )
+
     # --- what is known about the weights ---
 
     @property
@@ -86,6 +99,8 @@ class NetworkPosterior(Posterior, ABC):
         print(audit_table(self.choices))
         if self.head is not None:
             print(self.head.told())
+        for line in self.notes():
+            print(line)
 
     def kl(self) -> Tensor:
         r"""$\mathrm{KL}(q \| p)$ in nats, summed over all Bayesian weights; zero for `Point`."""
@@ -167,6 +182,11 @@ class NetworkPosterior(Posterior, ABC):
         for group in self.groups:
             group.pull_back_kl(weight)
 
+    def begin(self, epochs: int) -> None:
+        """Tell the groups that training begins, and how many epochs it will have."""
+        for group in self.groups:
+            group.begin(epochs)
+
     def after_step(self) -> None:
         """Tell the groups that an optimiser step was taken."""
         for group in self.groups:
@@ -176,6 +196,13 @@ class NetworkPosterior(Posterior, ABC):
         """Tell the groups that an epoch is over."""
         for group in self.groups:
             group.after_epoch()
+
+    def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
+        """Called at the end of training, in training mode, with the training data: for what can only be known then.
+
+        Args:
+            batches: the training data from the beginning, in their own order, whenever it is called.
+        """
 
     def mean_vectors(self) -> list[Tensor]:
         """The mean weights as flat vectors, one per group."""
@@ -203,10 +230,9 @@ class NetworkPosterior(Posterior, ABC):
 
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
         """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
-        if isinstance(samples, str) and samples != "mean":
-            raise InvalidArgumentError(
-                f"A {type(self).__name__} has no closed-form prediction, but `samples` is {samples!r}. Pass a number."
-            )
+        if samples == "closed-form":
+            yield Output(0, self.closed_form([moved(each, self.device) for each in block]))
+            return
         count = 1 if samples == "mean" or not self.random else samples
         device, features = self.device, None
         with self.fixed():
@@ -332,6 +358,16 @@ class NetworkPosterior(Posterior, ABC):
     def _frozen_values(self) -> dict[str, Tensor]:
         held = held_tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
+
+
+def check_trainable(posterior: Posterior) -> None:
+    """Raise `InvalidArgumentError` for a posterior that no training can change, or an ensemble with one in it."""
+    for member in posterior.members:
+        if not member.trainable:
+            name = type(member).__name__
+            raise InvalidArgumentError(
+                f"A {name} is fitted after training: train a `Point` or a network, then use `{name}.from_point`."
+            )
 
 
 def trained_network(source: Any) -> nn.Module:

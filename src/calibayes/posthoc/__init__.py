@@ -7,6 +7,7 @@ classifier; `docs/posthoc.md` says which method to take.
 from __future__ import annotations
 
 from calibayes.posthoc.base import NotFittedError, PosthocWarning, Scaling
+from calibayes.posthoc.refinement import refined_nll
 from calibayes.posthoc.temperature import TemperatureScaling, temperature
 from calibayes.posthoc.two_class import IsotonicScaling, PlattScaling
 from calibayes.posthoc.vector import VectorScaling
@@ -19,5 +20,6 @@ __all__ = [
     "Scaling",
     "TemperatureScaling",
     "VectorScaling",
+    "refined_nll",
     "temperature",
 ]

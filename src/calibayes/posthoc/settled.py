@@ -11,7 +11,7 @@ from calibayes.posthoc.temperature import TemperatureScaling
 __all__ = ["settled_temperature"]
 
 
-def settled_temperature(probs: Array, targets: Array) -> tuple[TemperatureScaling, str | None]:
+def settled_temperature(probs: Array, targets: Array, weights: Array | None = None) -> tuple[TemperatureScaling, str | None]:
     """Temperature scaling fitted on held-out predictions, or one that changes nothing, and why.
 
     Where every held-out example is decided right, the best temperature is zero: a bound in its place would be a number that
@@ -20,10 +20,11 @@ def settled_temperature(probs: Array, targets: Array) -> tuple[TemperatureScalin
     Args:
         probs: class probabilities, shape ``[n, K]``.
         targets: the true classes, shape ``[n]``.
+        weights: how much each example counts, non-negative.
     """
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", PosthocWarning)
-        scaling = TemperatureScaling().fit(probs, targets)
+        scaling = TemperatureScaling().fit(probs, targets, weights=weights)
     if not told:
         return scaling, None
     reason = str(told[0].message).partition(": stopped")[0]

@@ -5,15 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from calibayes.data.sources import as_source
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.posterior.base import Posterior
+from calibayes.posthoc import refined_nll
 from calibayes.predictive import predict_source
 
-__all__ = ["BETAS", "LAMS", "Chosen", "Tried", "ValidationScores", "choose", "validation_scores"]
+__all__ = [
+    "BETAS",
+    "LAMS",
+    "ChoiceMonitor",
+    "Chosen",
+    "Tried",
+    "ValidationScores",
+    "check_monitor",
+    "choose",
+    "validation_scores",
+]
 
 LAMS = (1.0, 10.0, 100.0)
 r"""The values of $\lambda$ that doors try where they are to choose: from one that is hardly felt to one that costs accuracy."""
@@ -21,16 +32,20 @@ r"""The values of $\lambda$ that doors try where they are to choose: from one th
 BETAS = (0.01, 0.1, 1.0)
 r"""The values of $\beta$ that doors try where they are to choose: from a posterior that follows the data to the free energy."""
 
+ChoiceMonitor = Literal["nll", "refined-nll"]
+"""What is compared: the validation NLL, or the one that is left after temperature scaling."""
+
 Model = TypeVar("Model")
 
 
 class ValidationScores(NamedTuple):
-    """What a trained model is worth on validation data."""
+    """What a trained model is worth on validation data; the refined NLL only where it was asked for."""
 
     nll: float
     ece: float
     accuracy: float
     brier: float
+    refined_nll: float | None = None
 
 
 class Tried(NamedTuple):
@@ -52,17 +67,20 @@ class Chosen(Generic[Model]):
         model: what was trained with the chosen values.
         best: those values, and its validation scores.
         tried: all that were tried, in the order in which they were.
+        compared: the score that decided, of each of them.
     """
 
     model: Model
     best: Tried
     tried: tuple[Tried, ...]
+    compared: tuple[float, ...]
 
 
 def choose(
     pairs: Iterable[tuple[float, float]],
     train: Callable[[float, float], Model],
     score: Callable[[Model], ValidationScores],
+    monitor: ChoiceMonitor = "nll",
 ) -> Chosen[Model]:
     r"""Train with every pair of $\lambda$ and $\beta$, and keep the one with the lowest validation NLL; of equals the first.
 
@@ -73,30 +91,60 @@ def choose(
         pairs: what to try; `calibayes.recipes.schemes.combinations` makes those that a scheme can tell apart.
         train: makes a model from $\lambda$ and $\beta$.
         score: its validation scores, such as those of `validation_scores`.
+        monitor: which score decides: the ``"nll"``, or the ``"refined-nll"`` for models that get a temperature afterwards.
 
     Examples:
         >>> found = choose([(1.0, 0.1), (10.0, 0.1)], lambda lam, beta: lam, lambda model: ValidationScores(1 / model, 0, 1, 0))
         >>> found.model, found.best.lam, len(found.tried)
         (10.0, 10.0, 2)
     """
+    check_monitor("monitor", monitor)
     tried: list[Tried] = []
+    compared: list[float] = []
     best: tuple[Model, Tried] | None = None
     for lam, beta in pairs:
         model = train(lam, beta)
-        tried.append(Tried(lam, beta, *score(model)))
-        if best is None or _rank(tried[-1]) < _rank(best[1]):
+        scores = score(model)
+        tried.append(Tried(lam, beta, scores.nll, scores.ece, scores.accuracy, scores.brier))
+        compared.append(_deciding(scores, monitor))
+        if best is None or _rank(compared[-1]) < min(map(_rank, compared[:-1])):
             best = model, tried[-1]
     if best is None:
         raise InvalidArgumentError("Expected at least one pair of `lam` and `beta` to choose from, but got none.")
-    return Chosen(*best, tuple(tried))
+    return Chosen(*best, tuple(tried), tuple(compared))
 
 
-def _rank(tried: Tried) -> float:
-    return math.inf if math.isnan(tried.nll) else tried.nll
+def check_monitor(name: str, value: object) -> None:
+    """Raise an `InvalidArgumentError` that names ``value`` unless models can be chosen by it."""
+    if value not in get_args(ChoiceMonitor):
+        raise InvalidArgumentError(f"Expected `{name}` to be one of {get_args(ChoiceMonitor)}, but got {value!r}.")
 
 
-def validation_scores(posterior: Posterior, validation: Any, *, samples: int = 20, seed: int = 0) -> ValidationScores:
+def _deciding(scores: ValidationScores, monitor: ChoiceMonitor) -> float:
+    value = scores.nll if monitor == "nll" else scores.refined_nll
+    if value is None:
+        raise InvalidArgumentError(
+            f"`monitor={monitor!r}` needs scores that have it, but got {scores!r}. "
+            f"Use `validation_scores(..., monitor={monitor!r})`."
+        )
+    return value
+
+
+def _rank(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def validation_scores(
+    posterior: Posterior, validation: Any, *, samples: int = 20, seed: int = 0, monitor: ChoiceMonitor = "nll"
+) -> ValidationScores:
     """The validation scores of a posterior, on data of any kind that `calibayes.fit` takes, with its weights if it has any.
+
+    Args:
+        posterior: a trained one.
+        validation: labelled data that it was not trained on.
+        samples: $S$, samples of the weights.
+        seed: of the samples.
+        monitor: ``"refined-nll"`` for that score as well.
 
     Examples:
         >>> posterior = calibayes.Point(torch.nn.Linear(4, 3))
@@ -104,7 +152,11 @@ def validation_scores(posterior: Posterior, validation: Any, *, samples: int = 2
         >>> 0 < scores.ece < 1, scores.nll > 0
         (True, True)
     """
+    check_monitor("monitor", monitor)
     source = as_source(validation, 512, "validation")
     predictive, targets, weights = predict_source(posterior, source, samples=samples, seed=seed)
     metrics = (nll, ece, accuracy, brier)
-    return ValidationScores(*(metric(predictive.probs, targets, weights=weights) for metric in metrics))
+    found = ValidationScores(*(metric(predictive.probs, targets, weights=weights) for metric in metrics))
+    if monitor == "nll":
+        return found
+    return found._replace(refined_nll=refined_nll(predictive.probs, targets, weights=weights))

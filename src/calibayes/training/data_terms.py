@@ -1,56 +1,43 @@
-"""The terms of a step that see the data, cross-entropy and AECE, and their gradient with respect to the samples θ_r."""
+"""The parts of a step's loss that see the data, and their gradient with respect to the samples θ_r."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from calibayes.objective import cross_entropy
+from calibayes.distributed import Processes
+from calibayes.objective.scoring import Scores, derivative, pulled_back, scores_of, value_of
+from calibayes.objective.terms import On, Term
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.randomness import seed_globally
+from calibayes.training.place import Part, Place
 
 if TYPE_CHECKING:
+    from calibayes.training.averaged import AveragedTerm
     from calibayes.training.step import Stepper
 
-__all__ = ["DataTerms", "Part", "Place"]
+__all__ = ["Batches", "DataTerms", "Part", "Place", "WeightedTerm", "own_scores", "sliced_derivative"]
 
-Slice = tuple[Tensor, Tensor]
-
-
-class Place(NamedTuple):
-    """Where training is: epoch and batch within it, and optimiser steps since the start, all from 0."""
-
-    epoch: int
-    batch: int
-    step: int
+Batches = Mapping[On, list[Part]]
+_STREAMS: dict[On, str] = {"batch": "batch", "held_out": "held-out", "out_of_domain": "out-of-domain"}
 
 
-class Part(NamedTuple):
-    """A micro-batch of one process.
+class WeightedTerm(NamedTuple):
+    """A term that counts in this step, and how much."""
 
-    Attributes:
-        inputs: of the network.
-        targets: class indices.
-        own: how many of the examples count: all, or none where a process has one of another's.
-        total: how many examples the whole batch has, over all micro-batches and processes.
-        weights: how much each example counts, or ``None``.
-    """
-
-    inputs: Any
-    targets: Tensor
-    own: int
-    total: int
-    weights: Tensor | None = None
+    term: Term
+    weight: float
 
 
 class DataTerms:
     """One chunk of samples on one batch, which may lie in several parts: micro-batches, and other processes.
 
-    AECE is a function of the whole batch, but it sees the network only through the scores (r, c). They are collected from
-    all parts outside the graph, the closed-form derivative is taken there, and every part is sent its own slice of it.
-    For micro-batches that takes a second pass through the network, for processes one message of the scores.
+    A term is a function of the whole batch, but it sees the network only through its scores. They are collected from all
+    parts outside the graph, the derivative of the term is taken there, and every part is sent its own slice of it. For
+    micro-batches that takes a second pass through the network, for processes one message of the scores.
     """
 
     def __init__(
@@ -60,40 +47,44 @@ class DataTerms:
         self.statistics, self.place = statistics, place
 
     def backward(
-        self, parts: list[Part], calibration_parts: list[Part] | None, weight: float, calibration_weight: float
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """Backpropagate the weighted terms to the leaves; returns what mean cross-entropy and AECE are the sums of.
+        self, batches: Batches, terms: Sequence[WeightedTerm], averaged: Mapping[str, AveragedTerm], share: float
+    ) -> dict[str, list[Tensor]]:
+        """Backpropagate the weighted terms to the leaves; returns what each one's value is the sum of, by name.
 
-        The cross-entropy is that of this process's examples, divided by the number of all; AECE is that of all.
+        The mean loss is that of this process's examples, divided by the number of all; terms are those of all.
 
         Args:
-            parts: the batch.
-            calibration_parts: what AECE is taken on: ``None``, ``parts`` itself, or a held-out batch.
-            weight: of the mean cross-entropy.
-            calibration_weight: of AECE.
+            batches: the training batch, and the others that terms are taken on.
+            terms: those that count.
+            averaged: those of them whose derivative is known already, by name.
+            share: of the samples of the weights, those in this chunk.
         """
-        cross = []
-        held_out = calibration_parts is not None and calibration_parts is not parts
-        calibration = None if calibration_parts is None else _Calibration(self, calibration_parts, held_out)
-        for index, part in enumerate(parts):
-            logits = self.logits(part, index, "batch", update=True)
-            share = part.own / part.total
-            term = cross_entropy(logits, part.targets, part.weights)
-            cross.append(_times(share, term.detach()))
-            loss = _times(share * weight, term)
-            if calibration is not None and not held_out:
-                loss = loss + calibration.term(logits, part, index) * calibration_weight
-            self._backward(loss)
-        if calibration is not None and held_out:
-            for index, part in enumerate(calibration.parts):
-                logits = self.logits(part, index, "held-out", update=False)
-                self._backward(calibration.term(logits, part, index) * calibration_weight)
-        return cross, [] if calibration is None else [calibration.value]
+        loss = self.stepper.objective.loss
+        found: dict[str, list[Tensor]] = {loss.name: []}
+        for on in _STREAMS:
+            here = [each for each in terms if each.term.on == on]
+            if on != "batch" and not here:
+                continue
+            parts = batches[on]
+            spread = self._spread(on, parts, [each.term for each in here if each.term.name not in averaged])
+            pieces: Mapping[str, _SpreadTerm | AveragedTerm] = {**spread, **averaged}
+            for index, part in enumerate(parts):
+                logits = self.logits(part, index, on, update=on == "batch")
+                sums = []
+                if on == "batch":
+                    mean = loss.mean(logits, part.targets, part.weights)
+                    found[loss.name].append(_times(part.own / part.total, mean.detach()))
+                    sums.append(_times(part.own / part.total * share, mean))
+                sums += [pieces[term.name].piece(logits, part, index) * (share * weight) for term, weight in here]
+                self._backward(sum(sums[1:], start=sums[0]))
+            found.update({term.name: [pieces[term.name].value] for term, _ in here})
+        return found
 
-    def logits(self, part: Part, index: int, stream: Literal["batch", "held-out"], *, update: bool) -> Tensor:
+    def logits(self, part: Part, index: int, on: On, *, update: bool) -> Tensor:
         """The network in training mode; dropout is seeded by the place, so a second pass sees the same masks."""
         place, rank = self.place, self.stepper.processes.rank
         others = (rank,) if rank else ()  # no two processes have the same masks
+        stream = _STREAMS[on]
         seed_globally(self.stepper.settings.seed, "network", stream, place.epoch, place.batch, self.first, index, *others)
         buffers = self.statistics.fresh()
         logits = self.stepper.logits(self.leaves, self.count, part, buffers)
@@ -101,6 +92,17 @@ class DataTerms:
             # Shares differ by an example; weights that differ would let the statistics of processes drift apart.
             self.statistics.add(buffers, len(part.targets) if self.stepper.processes.size == 1 else 1)
         return logits
+
+    def _spread(self, on: On, parts: list[Part], terms: list[Term]) -> dict[str, _SpreadTerm]:
+        """The terms of a batch; where it lies in several parts, a first pass collects their scores."""
+        scores: dict[str, list[Scores]] = {term.name: [] for term in terms}
+        if len(parts) > 1 and terms:
+            with torch.no_grad():
+                for index, part in enumerate(parts):
+                    logits = self.logits(part, index, on, update=False)
+                    for term in terms:
+                        scores[term.name].append(own_scores(term, logits, part))
+        return {term.name: _SpreadTerm(term, parts, self.stepper.processes, scores[term.name]) for term in terms}
 
     def _backward(self, loss: Tensor) -> None:
         self.stepper.scaler.scale(loss).backward()
@@ -110,44 +112,40 @@ def _times(factor: float, value: Tensor) -> Tensor:
     return value if factor == 1.0 else value * factor
 
 
-class _Calibration:
-    """AECE of a batch in parts: its value, and for each part something with the right gradient."""
+class _SpreadTerm:
+    """A term of a batch in parts: its value, and for each part something with the right gradient."""
 
     value: Tensor
 
-    def __init__(self, data: DataTerms, parts: list[Part], held_out: bool) -> None:
-        self.parts = parts
-        self._objective = data.stepper.objective
-        self._processes = data.stepper.processes
-        self._slices: list[Slice] | None = None
-        if len(parts) > 1:
-            stream: Literal["batch", "held-out"] = "held-out" if held_out else "batch"
-            with torch.no_grad():
-                found = [self._scores(data.logits(part, index, stream, update=False), part) for index, part in enumerate(parts)]
-            self._slices = self._derivative(found)
+    def __init__(self, term: Term, parts: list[Part], processes: Processes, scores: list[Scores]) -> None:
+        self._term, self._parts, self._processes = term, parts, processes
+        self._slices: list[Scores] | None = None
+        if scores:
+            self.value, self._slices = sliced_derivative(term, scores, parts, processes)
 
-    def term(self, logits: Tensor, part: Part, index: int) -> Tensor:
-        r, c = self._scores(logits, part)
-        if self._slices is None and self._processes.size == 1:
-            value = self._objective.aece(r, c, part.weights)
+    def piece(self, logits: Tensor, part: Part, index: int) -> Tensor:
+        scores = own_scores(self._term, logits, part)
+        if self._slices is not None:
+            return pulled_back(scores, self._slices[index])
+        if self._processes.size == 1:
+            value = value_of(self._term, scores, part.weights)
             self.value = value.detach()
             return value
-        slices = self._derivative([(r.detach(), c.detach())]) if self._slices is None else self._slices
-        grad_r, grad_c = slices[index]
-        return (r * grad_r).sum() + (c * grad_c).sum()
+        self.value, slices = sliced_derivative(self._term, [scores], self._parts, self._processes)
+        return pulled_back(scores, slices[0])
 
-    def _scores(self, logits: Tensor, part: Part) -> Slice:
-        """Those of the examples that count."""
-        r, c = self._objective.scores(logits, part.targets)
-        return r[..., : part.own], c[..., : part.own]
 
-    def _derivative(self, found: list[Slice]) -> list[Slice]:
-        r, c = (torch.cat(scores, dim=-1) for scores in zip(*found, strict=True))
-        counts = [part.weights[: part.own] for part in self.parts if part.weights is not None]
-        everyone = self._processes.sizes(self.parts[0].total)
-        self.value, *derivatives = self._objective.derivative(
-            r, c, everyone, self._processes, torch.cat(counts) if counts else None
-        )
-        sizes = [part_r.shape[-1] for part_r, _ in found]
-        grad_r, grad_c = (torch.split_with_sizes(each, sizes, dim=-1) for each in derivatives)
-        return list(zip(grad_r, grad_c, strict=True))
+def own_scores(term: Term, logits: Tensor, part: Part) -> Scores:
+    """The scores of those examples of a part that count."""
+    targets = None if term.on == "out_of_domain" else part.targets
+    return tuple(score[..., : part.own] for score in scores_of(term, logits, targets))
+
+
+def sliced_derivative(term: Term, scores: list[Scores], parts: list[Part], processes: Processes) -> tuple[Tensor, list[Scores]]:
+    """The term of the scores of all parts and processes, and its derivative with respect to those of each part here."""
+    whole = tuple(torch.cat(pieces, dim=-1) for pieces in zip(*scores, strict=True))
+    counts = [part.weights[: part.own] for part in parts if part.weights is not None]
+    sizes = processes.sizes(parts[0].total)
+    value, gradients = derivative(term, whole, sizes, processes, torch.cat(counts) if counts else None)
+    lengths = [each[0].shape[-1] for each in scores]
+    return value, list(zip(*(torch.split_with_sizes(each, lengths, dim=-1) for each in gradients), strict=True))

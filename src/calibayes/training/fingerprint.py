@@ -13,7 +13,7 @@ from torch import Tensor
 from calibayes.data.augment import AugmentedSource
 from calibayes.data.sources import Source, TensorSource
 from calibayes.data.structure import tensors_in
-from calibayes.objective import Objective
+from calibayes.objective import CrossEntropy, Objective, Term
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.schedules import Schedule, value_at
 from calibayes.training.step import StepSettings
@@ -50,13 +50,26 @@ def fingerprint(
         "prior_mean": False,
         **about,
         "optimizer": [type(optimizer).__name__, hyperparameters],
-        "lam": _schedule(objective.lam, "lam"),
-        "beta": _schedule(objective.beta, "beta"),
-        "calibration": _told(objective.calibration),
-        "lam_scale": objective.lam_scale,
+        **_objective(objective),
         "settings": {name: _told(value) for name, value in vars(settings).items()},
         **{name: _told(value) for name, value in others.items()},
     }
+
+
+def _objective(objective: Objective) -> dict[str, Any]:
+    """The loss and its terms; cross-entropy and the short form as version 0.1 told them, whose checkpoints go on."""
+    told: dict[str, Any] = {"beta": _schedule(objective.beta, "beta")}
+    if objective.loss != CrossEntropy():
+        told["loss"] = _told(objective.loss)
+    if objective.is_short:
+        lam = _schedule(objective.lam, "lam")  # type: ignore[arg-type]
+        return {**told, "lam": lam, "calibration": _told(objective.calibration), "lam_scale": objective.lam_scale}
+    terms = [[each.name, each.on, each.of, _told(each), *_schedule(_weight(each), each.name)] for each in objective.terms]
+    return {**told, "terms": terms}
+
+
+def _weight(term: Term) -> Schedule:
+    return lambda step: term.weight(step, 1)
 
 
 def _schedule(schedule: Schedule, name: str) -> Sequence[float | None]:

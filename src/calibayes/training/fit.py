@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
-from calibayes.checks import integer, positive, positive_integer
+from calibayes.checks import integer, is_real, positive, positive_integer
 from calibayes.data.overlap import check_apart
 from calibayes.data.sources import as_source
 from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.objective import Objective
+from calibayes.objective import Objective, check_data, checked_objective
+from calibayes.objective.terms import On
 from calibayes.posterior.base import Posterior
 from calibayes.randomness import preserved_global_state
+from calibayes.training.averaging import Averaging, check_averaging
+from calibayes.training.callback import OnEpoch
+from calibayes.training.device import chosen_device
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
+from calibayes.training.members import fit_members
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.precision import check_full_precision
-from calibayes.training.run import OnEpoch, Run, chosen_device
+from calibayes.training.run import Run
+from calibayes.training.schedulers import SchedulerFactory, made_scheduler
 from calibayes.training.step import Stepper, StepSettings
-from calibayes.training.stopping import Best, EarlyStopping
+from calibayes.training.stopping import Best, EarlyStopping, stopping_rule
+from calibayes.training.together import MembersSource, StackedParameters, TogetherStepper
+from calibayes.training.unlabelled import unlabelled_source
 
-__all__ = ["SchedulerFactory", "fit"]
+__all__ = ["fit"]
 
-SchedulerFactory = Callable[[Any], LRScheduler]
+_EXTRA_DATA: dict[On, str] = {"held_out": "calibration_data", "out_of_domain": "out_of_domain"}
 _PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -43,11 +50,13 @@ def fit(
     samples: int = 1,
     validation: Any = None,
     calibration_data: Any = None,
+    out_of_domain: Any = None,
     seed: int = 0,
     checkpoint: str | Path | None = None,
     scheduler: SchedulerFactory | None = None,
     scheduler_interval: Literal["epoch", "step"] = "epoch",
     early_stopping: EarlyStopping | int | None = None,
+    averaging: Averaging | None = None,
     validation_samples: int = 10,
     micro_batch_size: int | None = None,
     sample_chunk: int | Literal["auto"] = "auto",
@@ -58,6 +67,8 @@ def fit(
     on_epoch: OnEpoch | None = None,
     group: Group = "auto",
     progress: bool | None = None,
+    workers: int = 1,
+    together: bool = False,
 ) -> History:
     r"""Train a posterior: Algorithm 1, for all four schemes.
 
@@ -66,23 +77,30 @@ def fit(
     ends training after the step under way and keeps what was learned.
 
     Args:
-        posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN).
+        posterior: a `Point` (FNN, CA-FNN), a `MeanField` (BNN, CA-BNN) or any other; of an `Ensemble` every member is trained
+            on its own, with a seed of its own.
         train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), or ``(x, y, weights)`` with
             how much each example counts (only ratios matter); a Dataset, or a DataLoader (whose own batch size counts).
         objective: what is minimised.
-        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay.
+        optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
+            `NaturalGradient`.
         epochs: passes over the data.
         batch_size: $|B|$, at most: an epoch is cut into batches that differ in size by one example at most, so that no small
             one is left over at its end. (A DataLoader does leave one, unless it has ``drop_last``.)
         samples: $R$, samples of the weights a step.
         validation: data for metrics after every epoch.
-        calibration_data: held-out data to take the calibration term on instead of the training batch; a batch of the
-            training batch's size is drawn each step. It must be apart from ``validation``.
+        calibration_data: held-out data to take the calibration term on instead of the training batch, and for terms with
+            ``on="held_out"``; a batch of the training batch's size is drawn each step. It must be apart from ``validation``.
+        out_of_domain: inputs of none of the classes, for terms such as `ConfidenceMinimization`; drawn likewise. They have no
+            labels: ``(x,)``, ``x``, or a Dataset of inputs (labels in it are ignored).
         seed: of shuffling, noise and dropout; the caller's global generators are left as they were.
         checkpoint: a folder; killed at any moment and called again, training goes on and ends with the same bits.
         scheduler: a factory, optimiser → learning-rate scheduler.
         scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
         early_stopping: a patience in epochs, or an `EarlyStopping`; needs ``validation``.
+        averaging: an `EMA` or an `EqualAverage` of the weights (of $\mu$ and $\rho$ alike). Validation, ``early_stopping``
+            and ``on_epoch`` see the average, and the posterior holds it in the end. Running statistics of batch norms are
+            taken anew for it by a pass over the training data, each time it is looked at.
         validation_samples: $S$ of the validation metrics.
         micro_batch_size: run the batch through the network in parts of at most this many examples; the calibration term
             stays that of the whole batch (at the price of a second forward pass).
@@ -92,12 +110,15 @@ def fit(
         device: where to train; by default a GPU if there is one.
         checkpoint_seconds: how often a checkpoint is written within an epoch.
         on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
-            that it returns by name are kept in the history of the epoch. Its time is not counted as training. Every one of
-            several processes calls it.
+            that it returns by name are kept in the history of the epoch, and ``False`` ends training. Its time is not counted
+            as training. Every one of several processes calls it; what it returns to the first counts.
         group: the processes that train together, each of which must be given the same data: by default all that
             ``torchrun`` has started; a process group of ``torch.distributed``; ``None`` for this process alone. Batches,
             and the calibration term, are those of all processes together, and the result is that of a single one.
         progress: show a progress line; by default where standard error is a terminal.
+        workers: how many members of an ensemble are trained at a time, in processes of their own.
+        together: train all members of an ensemble at once, side by side in every operation (``vmap``). That pays for small
+            networks of linear layers. Validation and early stopping then look at the ensemble rather than at each member.
 
     Returns:
         The `History` of the run.
@@ -109,29 +130,50 @@ def fit(
         >>> len(history.epochs), len(history.steps)
         (2, 8)
     """
+    arguments = {name: value for name, value in locals().items() if name not in ("posterior", "workers", "together")}
     if not isinstance(posterior, Posterior):
         raise InvalidArgumentError(
-            f"Expected `posterior` to be a Point or a MeanField, but got {type(posterior).__name__}. Wrap it: `Point(net)`."
+            f"Expected `posterior` to be a posterior such as Point or MeanField, but got {type(posterior).__name__}. "
+            "Wrap it: `Point(net)`."
         )
-    if not isinstance(objective, Objective):
-        raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
+    positive_integer("workers", workers)
+    if posterior.members != (posterior,) and not together:
+        return fit_members(fit, posterior, arguments, workers)
+    if workers > 1:
+        raise InvalidArgumentError(f"Members are trained by `workers={workers}`, but this is {_no_members(together)}.")
+    given = checked_objective(objective)
+    objective = given if calibration_data is None else given.on_held_out()
+    extra: dict[On, Any] = {"held_out": calibration_data, "out_of_domain": out_of_domain}
+    check_data(objective.terms, [on for on, data in extra.items() if data is not None], _EXTRA_DATA)
     counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
     integer("seed", seed)
     _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
     if precision is not None and precision not in _PRECISIONS:
         raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
-    if scheduler_interval not in ("epoch", "step"):
-        raise InvalidArgumentError(f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}.")
-    if early_stopping is not None and validation is None:
+    if on_epoch is not None and not callable(on_epoch):
+        raise InvalidArgumentError(f"Expected `on_epoch` to be a function of posterior and epoch, but got {on_epoch!r}.")
+    if checkpoint is not None and (not isinstance(checkpoint, str | PathLike) or not str(checkpoint)):
+        raise InvalidArgumentError(f"Expected `checkpoint` to be the path of a folder, but got {checkpoint!r}.")
+    if not is_real(checkpoint_seconds) or not checkpoint_seconds >= 0:
+        raise InvalidArgumentError(
+            f"Expected `checkpoint_seconds` to be a number of at least 0, but got {checkpoint_seconds!r}."
+        )
+    check_averaging(averaging, epochs)
+    rule = stopping_rule(early_stopping)
+    if rule is not None and validation is None:
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")
     check_full_precision(posterior, "Convert them with `posterior.float()`; `precision='bfloat16'` runs the network in half.")
     check_apart(calibration_data, validation, "calibration_data", "validation")
     processes = Processes.of(group)
+    if together and (posterior.members == (posterior,) or processes.size > 1):
+        raise InvalidArgumentError("`together` trains the members of an ensemble in one process. Use `together=False`.")
     posterior.to(chosen_device(device, processes))
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
-    made = made_optimizer(optimizer, posterior)
+    outside = None if out_of_domain is None else unlabelled_source(out_of_domain, batch_size, "out_of_domain")
+    stacked = StackedParameters(posterior) if together else None
+    made = made_optimizer(optimizer, posterior if stacked is None else stacked, objective, source.size)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,
@@ -140,26 +182,25 @@ def fit(
         precision=None if precision is None else _PRECISIONS[precision],
         seed=int(seed),
     )
-    rule = early_stopping
-    if rule is not None and not isinstance(rule, EarlyStopping):
-        rule = EarlyStopping(patience=rule)
-    planned = None if scheduler is None else scheduler(made)
-    if isinstance(planned, ReduceLROnPlateau) and scheduler_interval == "step":
-        raise InvalidArgumentError("ReduceLROnPlateau looks at a metric of the epoch. Use `scheduler_interval='epoch'`.")
+    planned = made_scheduler(scheduler, made, scheduler_interval)
     folder = None
     if checkpoint is not None or processes.size > 1:
         others = {
             "batch_size": batch_size,
             "early_stopping": rule,
+            "averaging": averaging,
             "scheduler": None if planned is None else type(planned).__name__,
             "scheduler_interval": scheduler_interval,
             "scheduler_settings": None if planned is None else planned.state_dict(),
             "validation": sampled(watched),
             "validation_samples": validation_samples,
             "calibration_data": sampled(held_out),
+            "out_of_domain": sampled(outside),
+            "together": len(posterior.members) if together else None,
         }
-        known_by = fingerprint(posterior, source, objective, made, settings, **others)
-        shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in (watched, held_out)]
+        known_by = fingerprint(posterior.members[0], source, given, made, settings, **others)
+        drawn = (watched, held_out, outside)
+        shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in drawn]
         if strangers := processes.differ({**known_by, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
             raise DataError(
                 f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every "
@@ -168,24 +209,41 @@ def fit(
         if checkpoint is not None:
             place = checkpoint
             folder = processes.from_first(lambda: CheckpointFolder(place, known_by))
+    stepper: Stepper | TogetherStepper
+    if stacked is None:
+        stepper = Stepper(posterior.members[0], objective, made, source.size, settings, processes)
+    else:
+        stepper = TogetherStepper(posterior, objective, made, source.size, settings, stacked)
     run = Run(
-        stepper=Stepper(posterior, objective, made, source.size, settings, processes),
-        train=source,
+        stepper=stepper,
+        train=source if stacked is None else MembersSource(source, len(posterior.members)),
         epochs=epochs,
         scheduler=planned,
         scheduler_interval=scheduler_interval,
         validation=watched,
         validation_samples=validation_samples,
         calibration_data=held_out,
+        out_of_domain=outside,
         best=None if rule is None else Best(rule),
+        averaging=averaging,
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,
         on_epoch=on_epoch,
         progress=progress,
     )
     with preserved_global_state(posterior.device):
+        if watched is not None:
+            watched.draw(1, settings.seed, "label")  # examples without labels are an error now, not after an epoch
         run.resume()
-        return run.go()
+        try:
+            return run.go()
+        finally:
+            if stacked is not None:
+                stacked.release()
+
+
+def _no_members(together: bool) -> str:
+    return "a training of all members together: leave one of the two out" if together else "no ensemble: use `workers=1`"
 
 
 def _check_counts(**counts: object) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from calibayes.training.step import StepTerms
+from calibayes.training.step_terms import StepTerms
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["History"]
 
-_TERMS = ("total", "cross_entropy", "calibration", "kl")
+_BEFORE_TERMS_HAD_NAMES = ("cross_entropy", "calibration", "kl")
 
 
 @dataclass
@@ -23,11 +24,13 @@ class History:
     """The record of a training run; two runs of the same call have equal histories.
 
     Attributes:
-        epochs: one dict per epoch: means of the terms, learning rate, and validation metrics (``val_…``).
+        epochs: one dict per epoch: means of the total and of every term, learning rate, and validation metrics (``val_…``).
         steps: one `StepTerms` per optimiser step.
-        stopped: why training ended: ``"finished"``, ``"early"`` or ``"interrupted"``.
+        stopped: why training ended: ``"finished"``, ``"early"``, ``"callback"`` or ``"interrupted"``.
         best_epoch: the epoch (from 1) whose weights were restored by early stopping, if any.
         seconds: wall-clock time of every epoch; not part of equality.
+        members: those of an ensemble's members, if they were trained one by one; ``epochs`` then has the means over members,
+            and ``steps`` is empty.
 
     Examples:
         >>> data = torch.randn(64, 4), torch.arange(64) % 3
@@ -44,12 +47,31 @@ class History:
     stopped: str = "finished"
     best_epoch: int | None = None
     seconds: list[float] = field(default_factory=list, compare=False)
+    members: list[History] = field(default_factory=list)
+
+    @classmethod
+    def of_members(cls, members: Sequence[History]) -> History:
+        """The history of an ensemble whose members were trained one by one: means over members of what all of them have."""
+        rows = list(zip(*(each.epochs for each in members), strict=False))
+        names = [name for name in rows[0][0] if all(name in row for row in rows[0])] if rows else []
+        return cls(
+            epochs=[{name: sum(row[name] for row in each) / len(each) for name in names} for each in rows],
+            stopped=next((each.stopped for each in members if each.stopped != "finished"), "finished"),
+            seconds=[sum(each) for each in zip(*(each.seconds for each in members), strict=False)],
+            members=list(members),
+        )
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The names of the loss, the terms and the KL, in the order of their columns; none before the first step."""
+        return tuple(self.steps[-1].values) if self.steps else ()
 
     def end_epoch(self, first_step: int, extra: dict[str, float], seconds: float) -> dict[str, float]:
         """Close an epoch that began at ``first_step``: means of its terms weighted by batch size, and ``extra``."""
         steps = self.steps[first_step:]
         examples = sum(step.examples for step in steps)
-        means = {name: sum(getattr(step, name) * step.examples for step in steps) / examples for name in _TERMS}
+        names = ("total", *self.terms)
+        means = {name: sum(getattr(step, name) * step.examples for step in steps) / examples for name in names}
         row = {"epoch": float(len(self.epochs) + 1), **means, **extra}
         self.epochs.append(row)
         self.seconds.append(seconds)
@@ -73,10 +95,11 @@ class History:
         return HistoryDisplay.from_history(self).plot(ax).ax_
 
     def state(self) -> dict[str, Any]:
-        """Everything, as numbers, lists and one tensor."""
+        """Everything, as numbers, names, lists and one tensor."""
         return {
             "epochs": self.epochs,
-            "steps": torch.tensor(self.steps, dtype=torch.float64).reshape(-1, len(StepTerms._fields)),
+            "terms": list(self.terms),
+            "steps": torch.tensor([list(step) for step in self.steps], dtype=torch.float64).reshape(-1, len(self.terms) + 2),
             "stopped": self.stopped,
             "best_epoch": self.best_epoch,
             "seconds": self.seconds,
@@ -84,6 +107,8 @@ class History:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> History:
-        """The inverse of `state`."""
-        steps = [StepTerms(a, b, c, d, int(examples)) for a, b, c, d, examples in state["steps"].tolist()]
-        return cls(**{**state, "steps": steps})
+        """The inverse of `state`; it also reads what version 0.1 wrote, which had no names."""
+        others = {name: value for name, value in state.items() if name not in ("terms", "steps")}
+        names = state.get("terms", _BEFORE_TERMS_HAD_NAMES)
+        rows = ((total, dict(zip(names, values, strict=True)), n) for total, *values, n in state["steps"].tolist())
+        return cls(**others, steps=[StepTerms(total, values, int(n)) for total, values, n in rows])

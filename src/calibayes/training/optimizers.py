@@ -3,33 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from calibayes.errors import OptimizerError
+from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 
-__all__ = ["OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
+__all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
 
-OptimizerFactory = Callable[[Any], torch.optim.Optimizer]
+
+class Trained(Protocol):
+    """What an optimiser is made for: a posterior, or the parameters of several."""
+
+    @property
+    def members(self) -> Any:
+        """The posteriors over one network each."""
+        ...
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Named parameter groups."""
+        ...
+
+    def named_parameters(self) -> Any:
+        """All parameters with their names."""
+        ...
+
+
+class BindableOptimizer(Protocol):
+    """An optimiser's settings, for one that needs to know more than parameters: `calibayes.NaturalGradient`."""
+
+    def bind(self, posterior: Posterior, objective: Objective, dataset_size: int) -> torch.optim.Optimizer:
+        """The optimiser of a posterior's parameters."""
+        ...
+
+
+OptimizerFactory = Callable[[Any], torch.optim.Optimizer] | BindableOptimizer
 
 _FACTORY = "a factory that returns a torch.optim.Optimizer"
 _EXAMPLE = "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
 
 
-def made_optimizer(factory: OptimizerFactory, posterior: Posterior) -> torch.optim.Optimizer:
-    """The optimiser that a factory makes of the posterior's parameter groups, or an error that says what is wrong with it."""
-    if not callable(factory):
-        raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but got {factory!r}. {_EXAMPLE}")
-    try:
-        made = factory(posterior.parameter_groups())
-    except (TypeError, ValueError) as error:
-        raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
+def made_optimizer(
+    factory: OptimizerFactory, posterior: Trained, objective: Objective, dataset_size: int | Callable[[], int]
+) -> torch.optim.Optimizer:
+    """The optimiser of the posterior's parameters, or an error that says what is wrong with it.
+
+    Args:
+        factory: is called with the posterior's parameter groups; or settings that are bound to the posterior.
+        posterior: what is trained.
+        objective: what is minimised.
+        dataset_size: $|D|$, or a function that returns it, which is called only where it is needed.
+    """
+    made = _made(factory, posterior, objective, dataset_size)
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but it returned {type(made).__name__}. {_EXAMPLE}")
     check_optimizer(made, posterior)
     return made
+
+
+def _made(factory: Any, posterior: Any, objective: Objective, dataset_size: int | Callable[[], int]) -> Any:
+    if hasattr(factory, "bind"):
+        if isinstance(factory, type):
+            raise OptimizerError(f"Expected settings, but got the class {factory.__name__}. Write `{factory.__name__}()`.")
+        return factory.bind(posterior, objective, dataset_size() if callable(dataset_size) else dataset_size)
+    if not callable(factory):
+        raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but got {factory!r}. {_EXAMPLE}")
+    try:
+        return factory(posterior.parameter_groups())
+    except (TypeError, ValueError) as error:
+        raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
 
 
 def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float) -> None:
@@ -40,12 +84,12 @@ def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float)
             group["lr"] = rate
 
 
-def _widths(posterior: Posterior) -> set[int]:
+def _widths(posterior: Trained) -> set[int]:
     pairs = [group.gaussian() for member in posterior.members for group in member.groups]
     return {id(pair.rho) for pair in pairs if pair is not None}
 
 
-def check_optimizer(made: torch.optim.Optimizer, posterior: Posterior) -> None:
+def check_optimizer(made: torch.optim.Optimizer, posterior: Trained) -> None:
     """Raise `OptimizerError` unless an optimiser trains all the posterior's parameters, and none with what harms it."""
     if isinstance(made, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")

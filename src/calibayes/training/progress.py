@@ -6,11 +6,13 @@ import sys
 import time
 from types import TracebackType
 
-from calibayes.training.step import StepTerms
+from calibayes.training.step_terms import StepTerms
 
 __all__ = ["Progress"]
 
 _EVERY = 0.1
+_SHORT = {"cross_entropy": "ce", "calibration": "aece"}
+_FORMATS = {"kl": ".4g"}  # thousands at first
 
 
 class Progress:
@@ -33,10 +35,10 @@ class Progress:
         self._shown = now
         since, first = self._start
         left = "?" if step == first else _clock((now - since) / (step - first) * (self._total - step))
-        self._write(
-            f"epoch {epoch}/{self._epochs}  step {step}/{self._total}  loss {terms.total:.4f}"
-            f"  ce {terms.cross_entropy:.4f}  aece {terms.calibration:.4f}  kl {terms.kl:.4g}  left {left}"
+        shown = "  ".join(
+            f"{_SHORT.get(name, name)} {value:{_FORMATS.get(name, '.4f')}}" for name, value in terms.values.items()
         )
+        self._write(f"epoch {epoch}/{self._epochs}  step {step}/{self._total}  loss {terms.total:.4f}  {shown}  left {left}")
 
     def note(self, text: str) -> None:
         """Leave a line behind."""

@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from itertools import islice
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from calibayes.data.sources import Batch
-from calibayes.data.structure import rows
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
-from calibayes.errors import DataError, NonFiniteLossError
+from calibayes.errors import DataError
 from calibayes.objective import Objective
+from calibayes.objective.scoring import weight_of
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.data_terms import DataTerms, Part, Place
+from calibayes.training.averaged import AveragedTerm, averaged_terms
+from calibayes.training.clipping import clip_gradient
+from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm
+from calibayes.training.place import Part, Place, split
+from calibayes.training.step_terms import StepTerms, check_finite
 
-__all__ = ["Place", "StepSettings", "StepTerms", "Stepper", "check_finite"]
+__all__ = ["Place", "StepSettings", "StepTerms", "Stepper", "check_finite", "handles_kl"]
 
 _MOST_AT_ONCE = 16
-
-
-class StepTerms(NamedTuple):
-    """What one step logged: the loss, and mean cross-entropy, AECE and KL before their weights."""
-
-    total: float
-    cross_entropy: float
-    calibration: float
-    kl: float
-    examples: int
 
 
 @dataclass(frozen=True)
@@ -53,17 +46,9 @@ class StepSettings:
     seed: int = 0
 
 
-def check_finite(terms: Mapping[str, float], place: Place, clipping: str) -> None:
-    """Raise `NonFiniteLossError` for the first term that is infinite or NaN; ``clipping`` is how gradients are clipped here."""
-    for name, value in terms.items():
-        if not math.isfinite(value):
-            raise NonFiniteLossError(
-                f"The {name} term became {value} in epoch {place.epoch + 1}, step {place.step + 1}. This step was not "
-                f"taken. Try a smaller learning rate, {clipping}, or look for NaN in the inputs.",
-                term=name,
-                epoch=place.epoch + 1,
-                step=place.step + 1,
-            )
+def handles_kl(optimizer: Any) -> bool:
+    """Whether an optimiser, or the one that accelerate or Lightning has wrapped, puts in the KL's effect by itself."""
+    return any(getattr(each, "handles_kl", False) for each in (optimizer, getattr(optimizer, "optimizer", None)))
 
 
 class Stepper:
@@ -93,72 +78,89 @@ class Stepper:
         self._norms: list[Any] = []
         self._alike: set[str] = set()
 
-    def step(self, batch: Batch, held_out: Batch | None, place: Place) -> StepTerms:
-        """One update of φ on a batch; the calibration term is taken on ``held_out`` where there is one.
+    def step(self, batch: Batch, held_out: Batch | None, place: Place, out_of_domain: Batch | None = None) -> StepTerms:
+        """One update of φ on a batch; ``held_out`` and ``out_of_domain`` are for the terms that are taken there.
 
         ``stop``, which says that someone wants to end training, is true afterwards if it was in any process.
         """
         for parameter in self._parameters:  # the optimiser's own, without what its `zero_grad` does for profilers
             parameter.grad = None
-        held_out_parts = None if held_out is None else self._split(held_out)
-        terms, statistics = self.gradients(self._split(batch), held_out_parts, place)
+        size = self.settings.micro_batch_size
+        parts, *others = (
+            None if each is None else split(each, self.processes, size) for each in (batch, held_out, out_of_domain)
+        )
+        assert parts is not None
+        terms, statistics = self.gradients(parts, others[0], place, others[1])
         self._update(place)
+        self.posterior.after_step()
         self.keep(statistics, terms.examples)
         return terms
 
-    def gradients(self, parts: list[Part], held_out: list[Part] | None, place: Place) -> tuple[StepTerms, StepStatistics]:
+    def gradients(
+        self, parts: list[Part], held_out: list[Part] | None, place: Place, out_of_domain: list[Part] | None = None
+    ) -> tuple[StepTerms, StepStatistics]:
         """Add the gradient of the loss of a batch, that of all processes together, to those of the posterior's parameters.
 
         Args:
             parts: this process's micro-batches; each process has as many, and its share as `Processes.sizes` says.
-            held_out: likewise, what the calibration term is taken on; ``None`` for the batch itself.
+            held_out: likewise, for the terms that are taken on held-out data.
             place: where training is.
+            out_of_domain: likewise, for the terms that are taken on out-of-domain inputs.
 
         Returns:
             The terms of the loss, and the running statistics to `keep` once the step is taken.
         """
         with self.posterior.fixed():
-            return self._gradients(parts, held_out, place)
+            return self._gradients({"batch": parts, "held_out": held_out or [], "out_of_domain": out_of_domain or []}, place)
 
-    def _gradients(self, parts: list[Part], held_out: list[Part] | None, place: Place) -> tuple[StepTerms, StepStatistics]:
+    def _gradients(self, batches: Batches, place: Place) -> tuple[StepTerms, StepStatistics]:
+        parts = batches["batch"]
         examples = parts[0].total
-        weight = self.objective.calibration_weight(place.step, examples)
-        calibration_parts = None if weight == 0 else parts if held_out is None else held_out
+        weights = {term.name: weight_of(term, place.step, examples) for term in self.objective.terms}
+        terms = [WeightedTerm(term, weights[term.name]) for term in self.objective.terms if weights[term.name] > 0]
         statistics = StepStatistics(self.posterior)
-        cross, calibration = [], []
         if self._chunk is None:
             if self.processes.size > 1:
                 self._norms = list(batch_norms(self.posterior.structure()).values())
                 self._alike = statistics_names(self.posterior.structure())
             self._chunk = min(self.processes.counts(self._chosen_chunk(parts[0]), self.device))
+        averaged: dict[str, AveragedTerm] = {}
+        if self._chunk < self._samples and any(each.term.of == "predictive" for each in terms):
+            chunks = (data for data, _ in self._chunks(statistics, place))
+            averaged = averaged_terms(chunks, self._samples, batches, terms, self.processes)
+        found: dict[str, list[Tensor]] = {self.objective.loss.name: [], **{name: [] for name in weights}}
+        for data, kept in self._chunks(statistics, place):
+            share = data.count / self._samples
+            for name, values in data.backward(batches, terms, averaged, share).items():
+                found[name] += [share * value for value in values]
+            self.posterior.pull_back(data.leaves, kept)
+        found[self.objective.loss.name] = self._reduced(found[self.objective.loss.name])
+        found["kl"] = self.posterior.kl_values()
+        weights["kl"] = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
+        logged = self._logged(found, weights, examples, place)
+        if weights["kl"] > 0 and not handles_kl(self.optimizer):
+            self.posterior.pull_back_kl(weights["kl"] * self.scaler.get_scale())
+        return logged, statistics
+
+    def _chunks(self, statistics: StepStatistics, place: Place) -> Iterator[tuple[DataTerms, list[Any]]]:
+        """The samples of the weights in chunks that run at once, each with what `pull_back` needs."""
+        assert self._chunk is not None
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
             leaves, kept = self.posterior.leaves(self._generators(place, first, count))
-            data = DataTerms(self, leaves, count, first, statistics, place)
-            share = count / self._samples
-            found = data.backward(parts, calibration_parts, share, share * weight)
-            cross += [share * value for value in found[0]]
-            calibration += [share * value for value in found[1]]
-            self.posterior.pull_back(leaves, kept)
-        cross = self._reduced(cross)
-        kl = self.posterior.kl_values()
-        kl_weight = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
-        terms = self._terms(cross, calibration, kl, weight, kl_weight, examples, place)
-        if kl_weight > 0:
-            self.posterior.pull_back_kl(kl_weight * self.scaler.get_scale())
-        return terms, statistics
+            yield DataTerms(self, leaves, count, first, statistics, place), kept
 
     def keep(self, statistics: StepStatistics, examples: int) -> None:
         """Make the running statistics of a step on so many examples the posterior's own."""
         own = self.processes.sizes(examples)[self.processes.rank]
         statistics.keep(self.processes, own / examples, self._alike)
 
-    def _reduced(self, cross: list[Tensor]) -> list[Tensor]:
-        """The gradients of all processes' examples in each of them, and the cross-entropy: one message a step."""
+    def _reduced(self, losses: list[Tensor]) -> list[Tensor]:
+        """The gradients of all processes' examples in each of them, and the mean loss: one message a step."""
         if self.processes.size == 1:
-            return cross
+            return losses
         parameters = self._parameters
-        numbers = torch.stack([sum(cross[1:], start=cross[0]), cross[0].new_tensor(float(self.stop))])
+        numbers = torch.stack([sum(losses[1:], start=losses[0]), losses[0].new_tensor(float(self.stop))])
         there = numbers.new_tensor([float(each.grad is not None) for each in parameters])
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
         self.processes.sum_([*gradients, numbers, there])
@@ -172,35 +174,21 @@ class Stepper:
         seed, samples = self.settings.seed, range(first, first + count)
         return [generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in samples]
 
-    def _terms(
-        self,
-        cross: list[Tensor],
-        calibration: list[Tensor],
-        kl: list[Tensor],
-        weight: float,
-        kl_weight: float,
-        examples: int,
-        place: Place,
+    def _logged(
+        self, found: Mapping[str, list[Tensor]], weights: Mapping[str, float], examples: int, place: Place
     ) -> StepTerms:
-        numbers = torch.stack([value.to(cross[0].dtype) for value in (*cross, *calibration, *kl)]).tolist()  # one transfer
-        bounds = (0, len(cross), len(cross) + len(calibration), len(numbers))
-        values = [sum(numbers[a:b], 0.0) for a, b in pairwise(bounds)]
-        check_finite(dict(zip(("cross_entropy", "calibration", "kl"), values, strict=True)), place, self._clipping)
-        total = values[0] + weight * values[1] + kl_weight * values[2]
-        return StepTerms(total, values[0], values[1], values[2], examples)
+        first = found[self.objective.loss.name][0]
+        numbers = torch.stack([value.to(first.dtype) for each in found.values() for value in each]).tolist()  # one transfer
+        rest = iter(numbers)
+        values = {name: sum(islice(rest, len(each)), 0.0) for name, each in found.items()}
+        check_finite(values, place, self._clipping)
+        total = sum(weights.get(name, 1.0) * value for name, value in values.items())
+        return StepTerms(total, values, examples)
 
     def _update(self, place: Place) -> None:
         if self.settings.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
-            norm = torch.nn.utils.clip_grad_norm_(self.posterior.parameters(), self.settings.clip_norm)
-            if not self.scaler.is_enabled() and not math.isfinite(float(norm)):
-                raise NonFiniteLossError(
-                    f"The gradient's norm became {float(norm)} in epoch {place.epoch + 1}, step {place.step + 1}. "
-                    "This step was not taken.",
-                    term="gradient",
-                    epoch=place.epoch + 1,
-                    step=place.step + 1,
-                )
+            clip_gradient(self._parameters, self.settings.clip_norm, place, check=not self.scaler.is_enabled())
         # An optimiser that draws noise draws the same in every process, and however many there are.
         seed_globally(self.settings.seed, "optimizer", place.epoch, place.batch)
         if not self.scaler.is_enabled():
@@ -208,26 +196,6 @@ class Stepper:
             return
         self.scaler.step(self.optimizer)
         self.scaler.update()
-
-    def _split(self, batch: Batch) -> list[Part]:
-        """This process's micro-batches: as many as every other process has, since batch norms wait for one another."""
-        inputs, targets, total, weights = batch
-        sizes = self.processes.sizes(total)
-        own = sizes[self.processes.rank]
-        size = self.settings.micro_batch_size or max(sizes)
-        if size >= max(sizes):
-            return [Part(inputs, targets, own, total, weights)]
-        if self.processes.size == 1:
-            cuts = [(k, min(k + size, total)) for k in range(0, total, size)]
-        else:
-            count = -(-max(sizes) // size)
-            cuts = [(k * own // count, (k + 1) * own // count) for k in range(count)]
-        parts = []
-        for start, stop in cuts:
-            there = slice(start, stop) if start < stop else slice(0, 1)
-            counts = None if weights is None else weights[there]
-            parts.append(Part(rows(inputs, there), targets[there], stop - start, total, counts))
-        return parts
 
     def logits(self, leaves: list[Tensor], count: int, part: Part, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""

@@ -11,9 +11,9 @@ from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Posterior
 
-__all__ = ["Best", "EarlyStopping"]
+__all__ = ["Best", "EarlyStopping", "stopping_rule"]
 
-Monitor = Literal["nll", "brier", "ece", "accuracy"]
+Monitor = Literal["nll", "refined-nll", "brier", "ece", "accuracy"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,11 @@ class EarlyStopping:
     """Stop when a validation metric has not improved for a while, and restore the best weights.
 
     Args:
-        patience: how many epochs without improvement are borne.
+        patience: how many epochs without improvement to wait for another one.
         monitor: the metric; NLL by default, since a proper score cannot be gamed by giving up accuracy as ECE can.
+            ``"refined-nll"`` is the NLL after temperature scaling fitted on the validation predictions
+            (`calibayes.posthoc.refined_nll`): the one to take if a temperature is fitted after training, which would undo
+            the overconfidence that the plain NLL stops at.
 
     Examples:
         >>> x = torch.randn(64, 3)
@@ -48,6 +51,19 @@ class EarlyStopping:
             raise InvalidArgumentError(f"Expected `monitor` to be one of {get_args(Monitor)}, but got {self.monitor!r}.")
 
 
+def stopping_rule(early_stopping: object) -> EarlyStopping | None:
+    """Return ``early_stopping`` as a rule, or an error that names it when it is neither a rule, a patience nor ``None``."""
+    if early_stopping is None or isinstance(early_stopping, EarlyStopping):
+        return early_stopping
+    try:
+        return EarlyStopping(patience=positive_integer("early_stopping", early_stopping))
+    except InvalidArgumentError:
+        raise InvalidArgumentError(
+            "Expected `early_stopping` to be an EarlyStopping, its `patience` as a positive integer, or None, but got "
+            f"{early_stopping!r}."
+        ) from None
+
+
 class Best:
     """The best epoch so far and its weights."""
 
@@ -59,7 +75,7 @@ class Best:
 
     def update(self, posterior: Posterior, row: dict[str, float]) -> bool:
         """Look at an epoch's metrics; returns whether it is time to stop."""
-        value = row[f"val_{self.rule.monitor}"]
+        value = row[f"val_{self.rule.monitor.replace('-', '_')}"]
         epoch = int(row["epoch"])
         if self.value is None or (value > self.value if self.rule.monitor == "accuracy" else value < self.value):
             self.value, self.epoch = value, epoch

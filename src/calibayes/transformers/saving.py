@@ -16,6 +16,7 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
     """Keeps posteriors where ``transformers.Trainer`` keeps networks."""
 
     model: Any
+    optimizer: Any
 
     @property
     def posterior(self) -> Posterior:

@@ -16,14 +16,14 @@ from calibayes.data.sources import Batch, labelled
 from calibayes.devices import widest
 from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.objective import Objective
+from calibayes.objective import Objective, check_batch_terms, checked_objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.selection import Where
 from calibayes.predictive import Predictive, Samples, predict, samples_for
 from calibayes.randomness import preserved_global_state
 from calibayes.training.data_terms import Part, Place
-from calibayes.training.optimizers import check_optimizer, set_rho_rate
+from calibayes.training.optimizers import OptimizerFactory, check_optimizer, made_optimizer, set_rho_rate
 from calibayes.training.precision import check_full_precision
 from calibayes.training.step import Stepper, StepSettings
 from calibayes.transformers import folder
@@ -36,8 +36,8 @@ from calibayes.transformers.saving import PosteriorTrainer
 __all__ = ["CalibayesTrainer"]
 
 _ITS_LOSS = (
-    "The loss is that of `objective`: change its measure or its weights. For a loss of your own, add `objective.term(...)` to "
-    "it in a `transformers.Trainer`."
+    "The loss is that of `objective`: for a loss of your own pass Objective(loss=…), or add `objective.term(...)` to it in a "
+    "`transformers.Trainer`."
 )
 
 
@@ -64,6 +64,7 @@ class CalibayesTrainer(PosteriorTrainer):
         prior_mean: as in `MeanField`, but by default the weights of ``model``, from which fine-tuning starts.
         rho_learning_rate: the learning rate of $\rho$, that of the others by default. Rates that suit weights hardly move
             $\rho$, a logarithm: 0.01 lets the standard deviations learn.
+        optimizer: as in `fit`, a `NaturalGradient` say, in the place of the one that ``args`` names and its learning rate.
         dataset_size: $|D|$, which the KL term is divided by; the length of the training data by default.
         model_init: makes the network anew for every training, in the place of ``model``.
         compute_metrics: of an ``EvalPrediction`` whose predictions are probabilities; by default
@@ -85,13 +86,13 @@ class CalibayesTrainer(PosteriorTrainer):
         init_std: float | Mapping[str, float] | None = None,
         prior_mean: PriorMean = "initial",
         rho_learning_rate: float | None = None,
+        optimizer: OptimizerFactory | None = None,
         dataset_size: int | None = None,
         model_init: Callable[..., nn.Module] | None = None,
         compute_metrics: Callable[[Any], dict[str, float]] | None = default_metrics,
         **others: Any,
     ) -> None:
-        if not isinstance(objective, Objective):
-            raise InvalidArgumentError(f"Expected `objective` to be an Objective, but got {type(objective).__name__}.")
+        check_batch_terms(checked_objective(objective), "CalibayesTrainer", logged=("loss", "learning_rate", "grad_norm"))
         if others.get("compute_loss_func") is not None:
             raise InvalidArgumentError("CalibayesTrainer takes its loss from `objective`: leave `compute_loss_func` out.")
         if type(self).compute_loss is not CalibayesTrainer.compute_loss:
@@ -103,7 +104,11 @@ class CalibayesTrainer(PosteriorTrainer):
         self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
         self.dataset_size = None if dataset_size is None else positive_integer("dataset_size", dataset_size)
         self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean)
-        self.rho_learning_rate = self._recipe.rho_rate(rho_learning_rate, others.get("optimizers", (None,))[0])
+        ready = others.get("optimizers", (None,))[0]
+        if optimizer is not None and ready is not None:
+            raise InvalidArgumentError("There can be one optimiser: pass `optimizer` or `optimizers`, and leave the other out.")
+        self.rho_learning_rate = self._recipe.rho_rate(rho_learning_rate, ready if optimizer is None else optimizer)
+        self._factory = optimizer
         made = self._recipe.ready
         if made is not None and (model is not None or model_init is not None):
             raise InvalidArgumentError("A posterior that is given has its network: leave `model` and `model_init` out.")
@@ -204,6 +209,8 @@ class CalibayesTrainer(PosteriorTrainer):
             "Convert the network with `model.float()`, or load it with `dtype=torch.float32`; bf16=True runs it in half.",
         )
         new = self.optimizer is None
+        if new and self._factory is not None:
+            self.optimizer = made_optimizer(self._factory, self.posterior, self.objective, self._examples)
         made = super().create_optimizer(*args)
         check_optimizer(made, self.posterior)
         if new and self.rho_learning_rate is not None:
@@ -212,17 +219,22 @@ class CalibayesTrainer(PosteriorTrainer):
 
     # --- how it is done ---
 
+    def _examples(self) -> int:
+        """$|D|$."""
+        if self.dataset_size is not None:
+            return self.dataset_size
+        if isinstance(self.train_dataset, Sized):
+            return len(self.train_dataset)
+        if self.posterior.num_bayesian:
+            raise DataError("The training data has no length, but the KL is weighed by it. Pass `dataset_size`.")
+        return 1
+
     def _new_stepper(self) -> Stepper:
-        size = self.dataset_size
-        if size is None and isinstance(self.train_dataset, Sized):
-            size = len(self.train_dataset)
-        if size is None:
-            if self.posterior.num_bayesian:
-                raise DataError("The training data has no length, but the KL is weighed by it. Pass `dataset_size`.")
-            size = 1
         settings = StepSettings(samples=self.samples, precision=torch.bfloat16 if self.args.bf16 else None, seed=self.args.seed)
         processes = Processes.of("auto" if self.args.world_size > 1 else None)
-        return Stepper(self.posterior, self.objective, self.optimizer, size, settings, processes, "a smaller `max_grad_norm`")
+        optimizer = getattr(self.optimizer, "optimizer", self.optimizer)  # without what accelerate wraps around it
+        clipping = "a smaller `max_grad_norm`"
+        return Stepper(self.posterior, self.objective, optimizer, self._examples(), settings, processes, clipping)
 
     def _total(self, own: int, processes: Processes) -> int:
         """How many examples the batch of all processes has."""

@@ -1,0 +1,72 @@
+"""Ensembles: several networks, each trained on its own, that vote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibayes.checks import positive_integer
+from calibayes.methods.copies import member_network
+from calibayes.methods.mean_fields import WarmMeanField
+from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.settings import MethodSettings
+from calibayes.posterior import Ensemble, Point
+from calibayes.posterior.ensemble import member_seed
+from calibayes.randomness import seeded
+
+__all__ = ["ENSEMBLE", "MIXTURE", "Mixture", "PointEnsemble"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointEnsemble(MethodSettings):
+    """The settings of a deep ensemble.
+
+    Attributes:
+        members: how many networks.
+        member_seed: of the members' initial weights.
+        reinitialize: whether members get initial weights of their own; not where a pretrained network is fine-tuned.
+    """
+
+    members: int = 4
+    member_seed: int = 0
+    reinitialize: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_integer("members", self.members)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(WarmMeanField):
+    """The settings of an ensemble of mean fields, each from its own trained point; `PointEnsemble` says what the last are."""
+
+    members: int = 4
+    member_seed: int = 0
+    reinitialize: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_integer("members", self.members)
+
+
+def _networks(net: Network, settings: PointEnsemble | Mixture) -> list[Network]:
+    found: list[Network] = []
+    for member in range(settings.members):
+        with seeded(member_seed(settings.member_seed, member)):
+            found.append(member_network(net, member, settings.reinitialize))
+    return found
+
+
+def _ensemble(net: Network, settings: PointEnsemble) -> Plan:
+    members = [Point(each) for each in _networks(net, settings)]  # type: ignore[arg-type]
+    return Plan(Ensemble(members), settings.objective(), settings.fit())
+
+
+def _mixture(net: Network, settings: Mixture) -> Plan:
+    members = [settings.posterior(each) for each in _networks(net, settings)]
+    return Plan(Ensemble(members), settings.objective(settings.beta), settings.fit(samples=settings.samples))
+
+
+ENSEMBLE = Method(
+    "ensemble", "ensemble", "Several plain networks, each trained on its own, that vote.", PointEnsemble, _ensemble
+)
+MIXTURE = Method("mixture", "mixture", "An ensemble of Gaussians, each from its own trained point.", Mixture, _mixture)

@@ -1,0 +1,118 @@
+"""Methods with a Gaussian over the weights: the paper's, from a trained point, and by natural gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibayes.methods.copies import one_network
+from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.settings import MethodSettings
+from calibayes.posterior import MeanField
+from calibayes.posterior.mean_field import PriorMean
+from calibayes.posterior.selection import Where
+from calibayes.schedules import Schedule
+from calibayes.training.natural_gradient import NaturalGradient
+
+__all__ = [
+    "BNN",
+    "CA_BNN",
+    "NATURAL",
+    "WARM",
+    "CalibratedMeanField",
+    "MeanFieldSettings",
+    "NaturalGradientSettings",
+    "WarmMeanField",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanFieldSettings(MethodSettings):
+    r"""The settings of BNN.
+
+    Attributes:
+        beta: $\beta$, the weight of the KL.
+        prior_std: standard deviation of the prior.
+        init_std: standard deviation that the posterior starts with.
+        prior_mean: centre of the prior, as in `calibayes.MeanField`.
+        where: which weights have a distribution, likewise.
+        epochs_before: epochs, or a share of them, that are trained as a point first.
+        samples: $R$, samples of the weights a step.
+    """
+
+    beta: Schedule = 0.1
+    prior_std: float | Mapping[str, float] = 0.05
+    init_std: float | Mapping[str, float] = 0.01
+    prior_mean: PriorMean = None
+    where: Where = None
+    epochs_before: float = 0
+    samples: int = 1
+
+    def posterior(self, net: Network) -> MeanField:
+        """The posterior over a network's weights."""
+        return MeanField(
+            one_network(net),
+            prior_std=self.prior_std,
+            init_std=self.init_std,
+            where=self.where,
+            prior_mean=self.prior_mean,
+            epochs_before=self.epochs_before,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibratedMeanField(MeanFieldSettings):
+    r"""The settings of CA-BNN: those of BNN, with $\lambda > 0$."""
+
+    lam: Schedule = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarmMeanField(MeanFieldSettings):
+    r"""The settings of a mean field that starts from a trained point: a wide prior, a small $\beta$ and a narrow start."""
+
+    beta: Schedule = 0.01
+    prior_std: float | Mapping[str, float] = 0.3
+    init_std: float | Mapping[str, float] = 0.01
+    epochs_before: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaturalGradientSettings(MeanFieldSettings):
+    r"""The settings of natural-gradient variational inference (IVON).
+
+    Attributes:
+        natural_rate: learning rate of the natural gradient; ``learning_rate`` is that of weights without a distribution.
+        decay_rates: of the gradient's and the curvature's averages.
+    """
+
+    beta: Schedule = 0.1
+    prior_std: float | Mapping[str, float] = 0.3
+    init_std: float | Mapping[str, float] = 0.03
+    natural_rate: float = 0.1
+    decay_rates: tuple[float, float] = (0.9, 0.9999)
+
+    def fit(self, **others: Any) -> dict[str, Any]:
+        """Arguments of `calibayes.fit`."""
+        optimizer = NaturalGradient(
+            lr=self.natural_rate,
+            betas=self.decay_rates,
+            point_lr=self.learning_rate,
+            point_weight_decay=self.weight_decay,
+        )
+        return {**super().fit(**others), "optimizer": optimizer}
+
+
+def _mean_field(net: Network, settings: MeanFieldSettings) -> Plan:
+    return Plan(settings.posterior(net), settings.objective(settings.beta), settings.fit(samples=settings.samples))
+
+
+BNN = Method("bnn", "BNN", "A Gaussian over the weights, trained from the start.", MeanFieldSettings, _mean_field)
+CA_BNN = Method("ca-bnn", "CA-BNN", "BNN with the calibration term: the paper's proposal.", CalibratedMeanField, _mean_field)
+WARM = Method(
+    "warm-mean-field", "warm mean field", "A Gaussian over the weights, from a trained point.", WarmMeanField, _mean_field
+)
+NATURAL = Method(
+    "natural-gradient", "natural gradient", "BNN trained by natural gradients (IVON).", NaturalGradientSettings, _mean_field
+)

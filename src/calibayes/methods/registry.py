@@ -1,0 +1,160 @@
+"""The registry of methods: a name, what can be set, and how a network becomes something to train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from importlib.metadata import entry_points
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from torch import nn
+
+from calibayes.checks import nearest
+from calibayes.errors import InvalidArgumentError
+from calibayes.methods.settings import MethodSettings
+from calibayes.objective import Objective
+from calibayes.posterior.base import Posterior
+
+__all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "register_method"]
+
+GROUP = "calibayes.methods"
+"""The entry points by which other packages register methods."""
+
+S = TypeVar("S", bound=MethodSettings)
+Network = nn.Module | Callable[[], nn.Module]
+
+
+class Plan(NamedTuple):
+    """A method applied to a network: all that `calibayes.fit` needs besides the data.
+
+    Attributes:
+        posterior: what is trained.
+        objective: what is minimised.
+        fit: further arguments of `calibayes.fit`, by name.
+    """
+
+    posterior: Posterior
+    objective: Objective
+    fit: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Method(Generic[S]):
+    """A way to train a classifier.
+
+    Attributes:
+        name: what users type, lower case with hyphens.
+        title: what tables show.
+        summary: one sentence for users.
+        settings: a frozen dataclass, a subclass of `MethodSettings`; everything in it has a default.
+        plan: makes a `Plan` of a network and settings.
+    """
+
+    name: str
+    title: str
+    summary: str
+    settings: type[S]
+    plan: Callable[[Network, S], Plan]
+
+    def setting_names(self) -> tuple[str, ...]:
+        """What can be set."""
+        return tuple(field.name for field in fields(self.settings))
+
+    def has(self, name: str) -> bool:
+        """Whether the method can be told this setting."""
+        return name in self.setting_names()
+
+    def configured(self, **settings: Any) -> S:
+        """The settings, or an error that names one that this method does not have."""
+        for name in settings:
+            if not self.has(name):
+                known = f"It has {', '.join(self.setting_names())}."
+                raise InvalidArgumentError(
+                    f"The method {self.name!r} has no setting {name!r}. {nearest(name, self.setting_names(), known)}"
+                )
+        return self.settings(**settings)
+
+
+_REGISTERED: dict[str, Method[Any]] = {}
+_loaded_plugins = False
+
+
+def register_method(method: Method[Any]) -> Method[Any]:
+    """Make a method known to the command line, `CalibayesClassifier`, `compare`, `sweep`, Lightning and transformers.
+
+    Other packages do the same without a call by an entry point of the group ``calibayes.methods`` that is a `Method`.
+    """
+    if not isinstance(method, Method):
+        raise InvalidArgumentError(f"Expected a Method to register, but got {type(method).__name__}.")
+    if method.name in _REGISTERED and _REGISTERED[method.name] != method:
+        raise InvalidArgumentError(f"A method {method.name!r} is registered already. Give the new one another name.")
+    _REGISTERED[method.name] = method
+    return method
+
+
+class Methods(Sequence[str]):
+    """The names of all registered methods, also of those registered later."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(_known())[index]
+
+    def __len__(self) -> int:
+        return len(_known())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(_known()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in _known()
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+METHODS = Methods()
+"""The names of all registered methods."""
+
+
+def method_named(name: str) -> Method[Any]:
+    """The method of this name, or an error that suggests the closest one."""
+    found = _known().get(name)
+    if found is None:
+        raise InvalidArgumentError(f"Expected one of the methods {', '.join(_known())}, but got {name!r}. {_closest(name)}")
+    return found
+
+
+def build(method: str, net: Network, **settings: Any) -> Plan:
+    r"""Apply a method to a network: what to train, what to minimise, and how `calibayes.fit` is to be called.
+
+    Args:
+        method: one of `calibayes.METHODS`.
+        net: any ``nn.Module`` that returns logits, which is copied; or a function without arguments that makes one, so that
+            every member of an ensemble has its own initial weights. Members of an ensemble of a network that is given are
+            copies that are initialised anew.
+        settings: those of the method, by name; ``calibayes.methods.method_named(method).settings`` lists them.
+
+    Returns:
+        Posterior, objective and further arguments of `fit`.
+
+    Examples:
+        >>> x, y = torch.randn(64, 4), torch.arange(64) % 3
+        >>> posterior, objective, settings = calibayes.build("ensemble", torch.nn.Linear(4, 3), members=2)
+        >>> history = calibayes.fit(posterior, (x, y), objective, epochs=2, **settings)
+        >>> calibayes.predict(posterior, x).probs.shape
+        torch.Size([64, 3])
+    """
+    chosen = method_named(method)
+    return chosen.plan(net, chosen.configured(**settings))
+
+
+def _closest(name: object) -> str:
+    return nearest(name, _known(), "Other packages register theirs with `register_method`.")
+
+
+def _known() -> dict[str, Method[Any]]:
+    global _loaded_plugins  # noqa: PLW0603
+    if not _loaded_plugins:
+        _loaded_plugins = True
+        for entry in entry_points(group=GROUP):
+            register_method(entry.load())
+    return _REGISTERED

@@ -1,0 +1,146 @@
+r"""Dropout that stays on at prediction: the distribution over networks that masks of units make."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, final
+
+import torch
+from torch import nn
+
+from calibayes.errors import EmptySelectionError, UnsupportedNetworkError
+from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers, sampled_dropout
+from calibayes.posterior.flat import Skeleton
+from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
+from calibayes.posterior.point import point_groups
+from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
+from calibayes.posterior.selection import choose
+
+__all__ = ["MCDropout"]
+
+
+@final
+class MCDropout(NetworkPosterior):
+    r"""A network whose own dropout stays on at prediction (Gal and Ghahramani 2016, https://arxiv.org/abs/1506.02142).
+
+    Training is that of a `Point`. A prediction averages over samples of the dropout masks: $p(y|x) = \frac1S \sum_s
+    p(y|x, \theta \circ z_s)$. A sample is one network for all examples: each layer draws one mask, a function of the seed and
+    the sample's number alone, so that batches of any size agree. Masks are over the features of tables and sequences (at all
+    positions alike: Gal and Ghahramani 2016, https://arxiv.org/abs/1512.05287), over the channels of ``Dropout2d`` and the
+    like, and over columns, words and patches of a `calibayes.InputDropout`.
+
+    What can be sampled are PyTorch's dropout layers and `calibayes.InputDropout`. Dropout inside attention and recurrent layers
+    is off at prediction, as `audit` says, and so is ``F.dropout`` in a network's own code, which cannot be seen from outside.
+
+    Args:
+        net: any ``nn.Module`` that returns logits and has a dropout layer with ``p > 0``; it is copied.
+        layers: glob patterns on the names of the dropout layers that stay on; by default all but those that were put into
+            evaluation mode in a network in training mode.
+
+    Attributes:
+        layers: the probabilities of the dropout layers that stay on, by name.
+
+    Examples:
+        >>> net = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 3))
+        >>> posterior = MCDropout(net)
+        >>> predictive = calibayes.predict(posterior, torch.randn(6, 4), samples=10)
+        >>> posterior.layers, bool((predictive.epistemic > 0).all())
+        ({'2': 0.5}, True)
+    """
+
+    kind: ClassVar[str] = "mc-dropout"
+
+    def __init__(self, net: nn.Module, layers: str | Sequence[str] | None = None) -> None:
+        skeleton = Skeleton(net)
+        choices = choose(skeleton, None, bayesian=False)
+        super().__init__(skeleton, choices, point_groups(choices, skeleton))
+        self.layers = _chosen(self.structure(), layers, self._resting)
+
+    @classmethod
+    def from_point(cls, point: nn.Module, layers: str | Sequence[str] | None = None) -> MCDropout:
+        """Keep the dropout of a trained network on.
+
+        Args:
+            point: a trained posterior such as a `Point`, or the network itself.
+            layers: as for `MCDropout`.
+        """
+        return cls(trained_network(point), layers)
+
+    @classmethod
+    def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MCDropout:
+        """Rebuild what `config` described; the weights do not matter yet."""
+        net = network_with_roles(net, config)
+        here = dropout_layers(net)
+        for name, p in config["layers"].items():
+            if here.get(name) != p:
+                raise OtherArchitectureError(
+                    f"the dropout layer {name!r} has p={p:g} in the file and p={here.get(name, 0.0):g} in the network"
+                )
+        return cls(net, list(config["layers"]))
+
+    def settings(self) -> dict[str, Any]:
+        """The dropout layers that stay on, and their probabilities."""
+        return {"layers": dict(self.layers)}
+
+    @property
+    def random(self) -> bool:
+        """Return True: samples differ by their masks."""
+        return True
+
+    @contextmanager
+    def one_network(self, generator: torch.Generator) -> Iterator[None]:
+        """While one sample is used to predict: its masks, which follow from the generator, stay the same."""
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        with sampled_dropout(self.structure(), self.layers, seed):
+            yield
+
+    def notes(self) -> list[str]:
+        """Which dropout stays on at prediction, and which does not."""
+        network = self.structure()
+        off = {name: p for name, p in dropout_layers(network).items() if name not in self.layers}
+        inside = dropout_inside(network)
+        lines = [f"Dropout stays on at prediction, with one mask per sample for all examples: {_listed(self.layers)}."]
+        if off:
+            lines.append(f"Dropout is off at prediction: {_listed(off)}.")
+        if inside:
+            lines.append(f"Dropout inside these is off at prediction, since no mask can be put there: {_listed(inside)}.")
+        return lines
+
+
+def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, resting: Collection[nn.Module]) -> dict[str, float]:
+    layers = dropout_layers(network)
+    if not layers:
+        inside = dropout_inside(network)
+        hint = f" (that inside {_listed(inside)} cannot be sampled)" if inside else ""
+        raise UnsupportedNetworkError(
+            f"{type(network).__name__} has no dropout layer with p > 0{hint}, so all samples would be alike. Put a "
+            "`calibayes.InputDropout` before it or an `nn.Dropout` into it, or use `Point` or `MeanField`."
+        )
+    if patterns is None:
+        off = {id(part) for part in resting}
+        chosen = {name: p for name, p in layers.items() if id(network.get_submodule(name)) not in off}
+        if not chosen:
+            raise EmptySelectionError(
+                f"All dropout layers ({_listed(layers)}) are in evaluation mode, so they are off in training too. Call "
+                "`.train()` on them, or name those that shall stay on at prediction: `layers='*'`."
+            )
+        return chosen
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    for pattern in patterns:
+        if not any(_matches(name, pattern) for name in layers):
+            raise EmptySelectionError(f"`layers` pattern {pattern!r} matches none of the dropout layers {_listed(layers)}.")
+    chosen = {name: p for name, p in layers.items() if any(_matches(name, pattern) for pattern in patterns)}
+    if not chosen:
+        raise EmptySelectionError(f"`layers` is empty, but the network has {_listed(layers)}. Choose some, or use `Point`.")
+    return chosen
+
+
+def _matches(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
+
+
+def _listed(layers: Mapping[str, float]) -> str:
+    shown = [f"{name!r} (p={p:g})" for name, p in list(layers.items())[:8]]
+    return ", ".join(shown) + (", …" if len(layers) > 8 else "")

@@ -1,0 +1,258 @@
+r"""A Laplace approximation of the last layer, fitted after training."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Literal, final
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.checks import integer, moderate, nearest, positive, positive_integer
+from calibayes.data.sources import Batch, as_source
+from calibayes.data.structure import batch_length, moved, rows
+from calibayes.devices import widest
+from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
+from calibayes.posterior.flat import Layout, Skeleton
+from calibayes.posterior.head import Head
+from calibayes.posterior.laplace_curvature import FullCurvature, FullSum, KroneckerCurvature, KroneckerSum
+from calibayes.posterior.laplace_group import LaplaceGroup
+from calibayes.posterior.laplace_layer import last_layer_choices, output_layer, working_copy
+from calibayes.posterior.laplace_prior import log_evidence, most_evident, most_predictive
+from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
+from calibayes.posterior.outputs import check_labels, logits_of
+from calibayes.posterior.rebuilding import network_with_roles
+from calibayes.posterior.selection import Where
+
+__all__ = ["LastLayerLaplace"]
+
+_KINDS = {"full": (FullCurvature, FullSum), "kronecker": (KroneckerCurvature, KroneckerSum)}
+_PRIORS = ("marginal-likelihood", "validation")
+_MOST_FULL = 2_000
+
+
+@final
+class LastLayerLaplace(NetworkPosterior):
+    r"""A Gaussian over the last linear layer of a trained network, fitted in one pass over the data, without training.
+
+    The Laplace approximation (Kristiadi et al. 2020, https://arxiv.org/abs/2002.10118; Daxberger et al. 2021,
+    https://arxiv.org/abs/2106.14806): the mean is the trained weights $\theta^*$, the precision is
+    $P = \sum_n \Lambda_n \otimes \phi_n\phi_n^\top + \delta I$, where $\phi$ are the features that reach the layer (with a one
+    for its bias), $\Lambda = \mathrm{diag}(p) - pp^\top$, and $N(0, \delta^{-1}I)$ is the prior. For a last layer, the sum is
+    the exact Hessian of the cross-entropy. All other weights are held at their trained values.
+
+    Make one with `from_point`. As it is constructed, before it has seen data, the sum is zero and $\delta = 1$.
+
+    Args:
+        net: a trained network; it is copied.
+        layer: the name of the ``nn.Linear`` that gives its output.
+        covariance: ``"full"`` or ``"kronecker"``.
+
+    Examples:
+        >>> x = torch.randn(200, 4)
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+        >>> posterior = LastLayerLaplace.from_point(net, (x, x[:, :3].argmax(-1)))
+        >>> posterior.num_bayesian, posterior.layer, posterior.covariance
+        (27, '2', 'full')
+        >>> calibayes.predict(posterior, x, samples="closed-form").probs.shape
+        torch.Size([200, 3])
+    """
+
+    kind: ClassVar[str] = "last-layer-laplace"
+    trainable: ClassVar[bool] = False
+
+    def __init__(self, net: nn.Module, layer: str, covariance: Literal["full", "kronecker"]) -> None:
+        skeleton = Skeleton(net)
+        choices = last_layer_choices(skeleton, layer)
+        chosen = [choice for choice in choices if choice.role == "bayesian"]
+        layout = Layout(tuple(choice.names for choice in chosen), tuple(choice.shape for choice in chosen))
+        values = layout.flatten(skeleton.parameters)
+        curvature = _KINDS[covariance][0](*_shape(skeleton.module, layer), values)
+        super().__init__(skeleton, choices, [LaplaceGroup(layer or "*", layout, values, curvature)])
+        self.layer = layer
+        self.covariance = covariance
+
+    @classmethod
+    def from_point(
+        cls,
+        point: nn.Module,
+        data: Any,
+        prior_precision: float | Literal["marginal-likelihood", "validation"] = "marginal-likelihood",
+        *,
+        where: Where = None,
+        covariance: Literal["auto", "full", "kronecker"] = "auto",
+        validation: Any = None,
+        batch_size: int = 512,
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> LastLayerLaplace:
+        r"""Fit the posterior to a trained network: one pass over the data, a batch at a time.
+
+        Args:
+            point: a trained posterior such as a `Point`, or the network itself; it is not changed.
+            data: what the network was trained on: ``(x, y)``, ``(x, y, weights)``, a Dataset or a DataLoader.
+            prior_precision: $\delta$: a positive number; ``"marginal-likelihood"`` for the one with the highest Laplace
+                evidence; ``"validation"`` for the one with the lowest NLL of ``validation``, predicted by 20 samples.
+            where: which weights are Bayesian: all those of the ``nn.Linear`` that gives the network's output, which is found
+                without it; anything else is refused.
+            covariance: ``"full"``; ``"kronecker"`` for $A \otimes G$ with $A = \sum_n \phi_n\phi_n^\top$ and
+                $G = \frac1n\sum_n \Lambda_n$ (Ritter et al. 2018), for large layers; ``"auto"`` is full up to 2,000 weights.
+            validation: data for ``prior_precision="validation"``; their features, not the inputs, are kept in memory meanwhile.
+            batch_size: how many examples go through the network at once.
+            temperature: $T$ of the likelihood $p(D|\theta)^{1/T}$: below 1 the posterior is narrower (a cold posterior).
+            seed: of the samples that ``"validation"`` predicts by.
+
+        Returns:
+            The posterior, in evaluation mode.
+        """
+        if isinstance(prior_precision, str):
+            if prior_precision not in _PRIORS:
+                raise InvalidArgumentError(
+                    f"Expected `prior_precision` to be a positive number or one of {list(_PRIORS)}, but got "
+                    f"{prior_precision!r}. {nearest(prior_precision, _PRIORS)}"
+                )
+            if prior_precision == "validation" and validation is None:
+                raise InvalidArgumentError(
+                    "`prior_precision='validation'` needs `validation` data, apart from those trained on."
+                )
+        else:
+            prior_precision = moderate("prior_precision", prior_precision)
+        if validation is not None and prior_precision != "validation":
+            raise InvalidArgumentError(
+                f"`validation` data are only looked at with `prior_precision='validation'`, but that is {prior_precision!r}."
+            )
+        if covariance not in ("auto", *_KINDS):
+            raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {covariance!r}.")
+        positive_integer("batch_size", batch_size)
+        positive("temperature", temperature)
+        integer("seed", seed)
+        net = working_copy(trained_network(point))
+        device = next(net.parameters()).device
+        batches = as_source(data, batch_size, "data").ordered()
+        first = next(batches, None)
+        if first is None:
+            raise DataError("`data` has no examples.")
+        few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
+        layer = output_layer(net, moved(few, device), where)
+        if covariance == "auto":
+            covariance = "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
+        posterior = cls(net, layer, covariance)
+        posterior._fit(chain([first], batches), temperature)
+        if prior_precision == "marginal-likelihood":
+            prior_precision = most_evident(posterior.group)
+        elif prior_precision == "validation":
+            held_out = posterior._held_out(as_source(validation, batch_size, "validation").ordered())
+            prior_precision = most_predictive(posterior.group, *held_out, seed)
+        posterior.group.prior_precision = prior_precision
+        return posterior
+
+    @classmethod
+    def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> LastLayerLaplace:
+        """Rebuild what `config` described; the weights do not matter yet."""
+        return cls(network_with_roles(net, config), config["layer"], config["covariance"])
+
+    def settings(self) -> dict[str, Any]:
+        """The layer and the kind of covariance."""
+        return {"layer": self.layer, "covariance": self.covariance}
+
+    @property
+    def group(self) -> LaplaceGroup:
+        """The one group."""
+        return self.groups[0]  # type: ignore[return-value]
+
+    @property
+    def prior_precision(self) -> float:
+        r"""The precision $\delta$ of the prior $N(0, \delta^{-1}I)$."""
+        return self.group.prior_precision
+
+    @property
+    def log_marginal_likelihood(self) -> float:
+        r"""The Laplace evidence $\log p(D|\theta^*) + \log p(\theta^*|\delta) - \frac12\log\det\frac{P}{2\pi}$, in nats."""
+        return log_evidence(self.group)
+
+    def closed_form(self, block: Sequence[Any]) -> list[Tensor]:
+        r"""Logits of the predictive probabilities, by the probit approximation for every pair of classes.
+
+        The logits are Gaussian, $f \sim N(m, S)$, and
+        $p_k \propto [\sum_j \exp(-(m_k - m_j)/\sqrt{1 + \frac\pi8 (S_{kk} + S_{jj} - 2S_{kj})})]^{-1}$ (Lu, Ie and Sha 2020,
+        https://arxiv.org/abs/2006.07584). With two classes this is MacKay's; like a softmax it does not change when a number is
+        added to all logits, as approximations by each logit's own variance do.
+        """
+        return [self._probit(*self._features(inputs, "x")) for inputs in block]
+
+    def _probit(self, features: Tensor, logits: Tensor) -> Tensor:
+        curvature, variances = self.group.curvature, self.group.variances()
+        features, logits = features.to(variances.dtype), logits.to(variances.dtype)
+        parts = [part.split(curvature.rows_at_once()) for part in (features, logits)]
+        return torch.cat(
+            [_pairwise_probit(f, curvature.logit_covariance(phi, variances)) for phi, f in zip(*parts, strict=True)]
+        )
+
+    @torch.no_grad()
+    def _fit(self, batches: Iterable[Batch], temperature: float) -> None:
+        wide = torch.zeros((), dtype=widest(self.device), device=self.device)
+        total = _KINDS[self.covariance][1](*_shape(self.structure(), self.layer), wide)
+        likelihood = 0.0
+        for features, logits, targets, weights in self._passed(batches, "data"):
+            logs = logits.to(wide.dtype).log_softmax(-1)
+            weights = weights.to(wide)
+            likelihood += float((logs.gather(1, targets.unsqueeze(1)).squeeze(1) * weights).sum())
+            total.add(features.to(wide.dtype), logs.exp(), weights)
+        total.fill(self.group.curvature, 1 / temperature)
+        self.group.log_likelihood = likelihood / temperature
+
+    @torch.no_grad()
+    def _held_out(self, batches: Iterable[Batch]) -> tuple[Tensor, Tensor, Tensor]:
+        parts = [(features, targets, weights) for features, _, targets, weights in self._passed(batches, "validation")]
+        features, targets, weights = (torch.cat(part) for part in zip(*parts, strict=True))
+        return features.to(self.group.curvature.eigenvalues.dtype), targets, weights
+
+    def _passed(self, batches: Iterable[Batch], name: str) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Features, logits, labels and weights of each batch."""
+        for batch in batches:
+            features, logits = self._features(moved(batch.inputs, self.device), name)
+            targets = batch.targets.to(self.device)
+            if len(targets) != len(logits):
+                raise DataError(f"A batch of `{name}` has {len(logits)} inputs and {len(targets)} labels.")
+            check_labels(targets, logits.shape[1])
+            weights = torch.ones(len(targets), dtype=torch.float64) if batch.weights is None else batch.weights
+            yield features, logits, targets, weights.to(widest(self.device)).to(self.device)
+
+    def _features(self, inputs: Any, name: str) -> tuple[Tensor, Tensor]:
+        """What reaches the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""
+        with self.evaluating(), Head(self.layer).listening(self._skeleton) as heard:
+            output = self.call(self.mean_vectors(), inputs)
+        logits = logits_of(output, batch_length(inputs, name))
+        if len(heard.calls) != 1 or (
+            heard.outputs[0] is not output and heard.outputs[0] is not getattr(output, "logits", None)
+        ):
+            raise UnsupportedNetworkError(
+                f"{self.layer!r} gave the network's output for the first examples, but not for others. A Laplace approximation "
+                "needs a last layer that is the same for all."
+            )
+        args, kwargs = heard.calls[0]
+        features: Tensor = args[0] if args else kwargs["input"]
+        if not bool(features.isfinite().all()):
+            row = int((~features.isfinite()).any(-1).nonzero()[0])
+            raise DataError(
+                f"What reaches {self.layer or 'the network'!r} is NaN or infinite for example {row} of a batch of `{name}`. "
+                "Look for missing values in the inputs, or an overflow in the network."
+            )
+        if len(self.group.layout.shapes) > 1:
+            features = torch.cat([features, features.new_ones(len(features), 1)], 1)
+        return features, logits
+
+
+def _shape(net: nn.Module, layer: str) -> tuple[int, int]:
+    """Classes, and columns: the features and one for the bias."""
+    part: Any = net.get_submodule(layer)
+    return part.out_features, part.in_features + (part.bias is not None)
+
+
+def _pairwise_probit(logits: Tensor, covariance: Tensor) -> Tensor:
+    own = covariance.diagonal(dim1=1, dim2=2)
+    variances = (own.unsqueeze(2) + own.unsqueeze(1) - 2 * covariance).clamp_min(0)
+    scaled = (logits.unsqueeze(1) - logits.unsqueeze(2)) * (1 + math.pi / 8 * variances).rsqrt()
+    return -scaled.logsumexp(-1)

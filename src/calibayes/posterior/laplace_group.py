@@ -1,0 +1,79 @@
+r"""A Gaussian over the weights of one linear layer: the group of `calibayes.LastLayerLaplace`."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.posterior.flat import Layout
+from calibayes.posterior.group import Group
+from calibayes.posterior.laplace_curvature import Curvature
+
+__all__ = ["LaplaceGroup"]
+
+
+@final
+class LaplaceGroup(Group):
+    r"""$q(\theta) = N(\mu, (H + \delta I)^{-1})$ with prior $N(0, \delta^{-1} I)$, for $\theta = [W, b]$ of a linear layer.
+
+    Args:
+        name: of the layer.
+        layout: its weight, and its bias if there is one.
+        values: $\mu$, as the layout has it.
+        curvature: $H$; its eigenvalues and eigenvectors are filled in later.
+    """
+
+    def __init__(self, name: str, layout: Layout, values: Tensor, curvature: Curvature) -> None:
+        super().__init__(name, layout)
+        self.mu = nn.Parameter(values)
+        self.curvature = curvature
+        self.prior_precision = 1.0
+        self.log_likelihood = 0.0
+
+    def mean(self) -> Tensor:
+        r"""$\mu$."""
+        return self.mu
+
+    def matrix(self) -> Tensor:
+        r"""$\mu$ as a matrix ``[K, D]``, the bias in its last column, outside the graph."""
+        parts = list(self.layout.views(self.mu.detach()).values())
+        return torch.cat([parts[0], *(part.unsqueeze(1) for part in parts[1:])], 1).to(self.curvature.eigenvalues.dtype)
+
+    def variances(self) -> Tensor:
+        """The variances of the weights' coordinates in the eigenbasis, ``[K, D]``."""
+        return 1 / (self.curvature.eigenvalues + self.prior_precision)
+
+    def draw(self, generator: torch.Generator | None) -> Tensor:
+        r"""One sample, differentiable in $\mu$."""
+        variances = self.variances()
+        noise = torch.empty_like(variances).normal_(generator=generator)
+        return self.mu + self._flat(self.curvature.from_basis(noise.mul_(variances.sqrt()))).to(self.mu.dtype)
+
+    def kl(self) -> Tensor:
+        r"""$\frac12 \sum_i [\log(1 + l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$, $l_i$ the eigenvalues of $H$."""
+        values = self.curvature.eigenvalues
+        spread = torch.log1p(values / self.prior_precision) - values / (values + self.prior_precision)
+        return 0.5 * (spread.sum() + self.prior_precision * self.mu.to(values.dtype).square().sum())
+
+    def prior(self) -> dict[str, Any]:
+        """The prior's standard deviation; its mean is zero."""
+        return {"prior_std": self.prior_precision**-0.5, "prior_mean": "zero"}
+
+    def get_extra_state(self) -> Tensor:
+        """The prior's precision and the log likelihood, which keep all their digits whatever the network's type is."""
+        return torch.tensor([self.prior_precision, self.log_likelihood], dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Take back what `get_extra_state` returned."""
+        self.prior_precision, self.log_likelihood = (float(value) for value in state)
+
+    def extra_repr(self) -> str:
+        """The layer's name, its number of weights and the prior's precision."""
+        return f"{super().extra_repr()}, prior_precision={self.prior_precision:g}"
+
+    def _flat(self, matrix: Tensor) -> Tensor:
+        if len(self.layout.shapes) == 1:
+            return matrix.flatten()
+        return torch.cat([matrix[:, :-1].flatten(), matrix[:, -1]])

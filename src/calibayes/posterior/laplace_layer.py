@@ -1,0 +1,113 @@
+"""The linear layer that gives a network's output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.data.structure import batch_length
+from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
+from calibayes.posterior.flat import Skeleton, split_inputs
+from calibayes.posterior.outputs import explained, logits_of
+from calibayes.posterior.selection import Choice, Where, choose
+
+__all__ = ["last_layer_choices", "output_layer", "working_copy"]
+
+
+def working_copy(net: nn.Module) -> nn.Module:
+    """A copy of a network in evaluation mode, in which every weight can be chosen, whether it is frozen or not."""
+    skeleton = Skeleton(net)
+    floating = [name for name, weight in skeleton.parameters.items() if weight.is_floating_point()]
+    return skeleton.filled({**skeleton.parameters, **skeleton.buffers}, floating).eval()
+
+
+def output_layer(net: nn.Module, inputs: Any, where: Where) -> str:
+    """The name of the linear layer whose output is the network's own.
+
+    Args:
+        net: a network in evaluation mode, which is run once.
+        inputs: a few examples.
+        where: the weights that the user wants to be those of this layer; ``None`` for any.
+
+    Raises:
+        UnsupportedNetworkError: there is none, or its weights are used elsewhere too.
+        InvalidArgumentError: ``where`` chooses something else.
+    """
+    outputs: dict[str, list[Any]] = {}
+
+    def listen(name: str, layer: nn.Module) -> Any:
+        return layer.register_forward_hook(lambda module, args, output: outputs.setdefault(name, []).append(output))
+
+    handles = [listen(name, part) for name, part in net.named_modules() if isinstance(part, nn.Linear)]
+    args, kwargs = split_inputs(inputs)
+    try:
+        with torch.no_grad():
+            whole = net(*args, **kwargs)
+    except (RuntimeError, ValueError) as error:
+        raise explained(error, inputs, next(net.parameters()).dtype) from error
+    finally:
+        for handle in handles:
+            handle.remove()
+    logits_of(whole, batch_length(inputs, "data"))  # a named error for anything but logits
+    logits = whole if isinstance(whole, Tensor) else whole.logits
+    name = next((name for name, each in outputs.items() if each[-1] is logits), None)
+    if name is None:
+        last = f"that of {next(reversed(outputs))!r}, the last one to run, is changed afterwards" if outputs else "none runs"
+        raise UnsupportedNetworkError(
+            f"The network's output is not that of an nn.Linear: {last}. Return what the last nn.Linear returns, "
+            "or use a posterior over more of it, such as `MeanField`."
+        )
+    _check_layer(net, name, len(outputs[name]))
+    if where is not None:
+        _check_where(net, name, where)
+    return name
+
+
+def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
+    """One `Choice` for every parameter: those of the layer are Bayesian, all others are held."""
+    tied: dict[int, list[str]] = {}
+    for name, parameter in skeleton.parameters.items():
+        tied.setdefault(id(parameter), []).append(name)
+    mine = {id(parameter) for parameter in skeleton.module.get_submodule(layer).parameters()}
+    placed = dict(skeleton.module.named_parameters(remove_duplicate=False))
+    choices = []
+    for names in tied.values():
+        parameter, chosen = skeleton.parameters[names[0]], id(placed[names[0]]) in mine
+        reason = "gives the network's output" if chosen else "held at its trained value"
+        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, "bayesian" if chosen else "frozen", reason))
+    return tuple(choices)
+
+
+def _check_layer(net: nn.Module, name: str, runs: int) -> None:
+    layer = net.get_submodule(name)
+    if type(layer).forward is not nn.Linear.forward or set(layer._parameters) != {"weight", "bias"}:
+        raise UnsupportedNetworkError(
+            f"{name or 'it'!r}, which gives the network's output, is a {type(layer).__name__} that does more than an nn.Linear "
+            f"(its parameters are {', '.join(layer._parameters)}). Put a plain nn.Linear in its place."
+        )
+    if runs > 1:
+        raise UnsupportedNetworkError(
+            f"{name!r} runs {runs} times for one output, so the output is not linear in its weights. Give the network a last "
+            "layer of its own."
+        )
+    for weight in layer.parameters():
+        for prefix, part in net.named_modules():
+            for key, other in part.named_parameters(recurse=False):
+                if other is weight and part is not layer:
+                    raise UnsupportedNetworkError(
+                        f"The weights of the last layer {name!r} are tied with {f'{prefix}.{key}'.lstrip('.')!r}, so the "
+                        "features depend on them. Untie them: give the layer a copy of its own."
+                    )
+
+
+def _check_where(net: nn.Module, name: str, where: Where) -> None:
+    chosen = [choice.name for choice in choose(Skeleton(net), where, bayesian=True) if choice.role == "bayesian"]
+    own = [f"{name}.{key}".lstrip(".") for key, _ in net.get_submodule(name).named_parameters()]
+    if set(chosen) != set(own):
+        told = ", ".join(chosen[:4]) + (", …" if len(chosen) > 4 else "")
+        raise InvalidArgumentError(
+            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear that "
+            f"gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
+        )

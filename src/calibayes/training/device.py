@@ -1,0 +1,23 @@
+"""The device to train on."""
+
+from __future__ import annotations
+
+import torch
+
+from calibayes.distributed import ALONE, Processes
+from calibayes.distributed.processes import local_gpu
+from calibayes.errors import InvalidArgumentError
+
+__all__ = ["chosen_device"]
+
+
+def chosen_device(device: str | torch.device | None, processes: Processes = ALONE) -> torch.device:
+    """The device asked for, or the fastest there is; each of several processes has a GPU of its own."""
+    if device is not None:
+        try:
+            return torch.empty(0, device=device).device
+        except (RuntimeError, AssertionError, TypeError) as error:
+            raise InvalidArgumentError(f"Expected `device` to be one that is here, but got {device!r}: {error}") from error
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device() if processes.size == 1 else local_gpu())
+    return torch.device("mps" if torch.backends.mps.is_available() and processes.size == 1 else "cpu")

@@ -1,0 +1,89 @@
+"""Running statistics of batch norms for weights that no step was taken at, such as an average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+
+from calibayes.data.sources import Source
+from calibayes.data.structure import moved, rows
+from calibayes.posterior import NetworkPosterior
+from calibayes.randomness import derived_seed, preserved_global_state, seed_globally
+
+__all__ = ["norm_statistics"]
+
+
+def norm_statistics(
+    posterior: NetworkPosterior, train: Source, seed: int, micro_batch_size: int | None = None
+) -> dict[str, Tensor]:
+    """Return the running statistics of the mean weights, by buffer name: the mean over one pass through the training data.
+
+    Norms without running statistics and those in evaluation mode have none to take; where there are no others, the data are
+    not read. The posterior must be in training mode; it and the global generators stay as they are. The result depends on
+    weights, data and ``seed`` alone, so every process finds the same.
+
+    Args:
+        posterior: whose mean weights are used.
+        train: the training data.
+        seed: of the order, the augmentation and the dropout of the pass.
+        micro_batch_size: how many examples go through the network at once, at most; the whole batch by default.
+    """
+    norms = {
+        name: part
+        for name, part in posterior.structure().named_modules()
+        if isinstance(part, _NormBase) and part.training and part.track_running_stats
+    }
+    if not norms:
+        return {}
+    device = posterior.device
+    buffers = {name: value.clone() for name, value in posterior.buffer_values().items()}
+    names = [f"{name}.{each}".lstrip(".") for name, part in norms.items() for each, _ in part.named_buffers(recurse=False)]
+    names = [name for name in names if name in buffers]  # norms that share a buffer hold it under the first name alone
+    for name in names:
+        if name.rpartition(".")[2] == "num_batches_tracked":
+            buffers[name].zero_()
+    seed = derived_seed(seed, "norm statistics")
+    vectors = [vector.detach() for vector in posterior.mean_vectors()]
+    with preserved_global_state(device), torch.no_grad(), _cumulative(list(norms.values())) as instance_norms:
+        for number, inputs in enumerate(_parts(train, seed, micro_batch_size), start=1):
+            for part in instance_norms:
+                part.momentum = 1.0 / number
+            seed_globally(seed, "network", number)
+            posterior.call(vectors, moved(inputs, device), buffers)
+    return {name: buffers[name] for name in names}
+
+
+def _parts(train: Source, seed: int, most: int | None) -> Iterator[Any]:
+    for batch in train.epoch(seed, 0):
+        count = 1 if most is None else -(-batch.total // most)
+        for k in range(count):
+            own = slice(k * batch.total // count, (k + 1) * batch.total // count)
+            yield batch.inputs if count == 1 else rows(batch.inputs, own)
+
+
+@contextmanager
+def _cumulative(norms: list[_NormBase]) -> Iterator[list[_NormBase]]:
+    """While this lasts, batch norms average all that they see, each in its own process; yields the other norms.
+
+    A batch norm without a momentum weighs by its own count of batches, which is right also where it is skipped now and then.
+    Instance norms have no such count.
+    """
+    momenta = [part.momentum for part in norms]
+    synchronised = [part for part in norms if isinstance(part, nn.SyncBatchNorm)]
+    for part in norms:
+        part.momentum = None
+    for part in synchronised:
+        part.forward = partial(_BatchNorm.forward, part)  # type: ignore[method-assign]
+    try:
+        yield [part for part in norms if not isinstance(part, _BatchNorm)]
+    finally:
+        for part, momentum in zip(norms, momenta, strict=True):
+            part.momentum = momentum
+        for part in synchronised:
+            del part.forward
