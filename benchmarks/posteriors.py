@@ -32,7 +32,9 @@ def section(report: Report) -> None:
     report.tell(f"\n(1) step of a MeanField, batch {BATCH}, one sample: NaturalGradient over fused Adam")
     for network in (_MLP, _RESNET):
         _tell(report, "natural gradient", network, "fused Adam", _mean_field_step(network), _natural_step)
-    report.tell(f"\n(2) epoch of an Ensemble of {_MEMBERS} Points ({_STEPS} steps), over epochs of {_MEMBERS} Points in turn")
+    report.tell(
+        f"\n(2) epoch of an Ensemble of {_MEMBERS} Points at once ({_STEPS} steps), over epochs of {_MEMBERS} Points in turn"
+    )
     _tell(report, "ensemble", _MLP, "members in turn", _members_epoch(_MLP), _ensemble_epoch)
     report.tell(f"\n(3) predict with S = {SAMPLES} and a MeanField of the last layer, over one plain forward pass")
     _tell(report, "last layer", _RESNET, "plain forward pass", _plain_pass(_RESNET, _INPUTS), _last_layer_predict)
@@ -85,9 +87,9 @@ def _point_step(network: str, *, average: bool = False) -> Callable[[], object]:
     return our_step(point, x, y, 1, 0.0, after_step=lambda: kept.update("step", 1))
 
 
-def _epoch(posterior: cb.Posterior, data: tuple[Tensor, Tensor]) -> None:
+def _epoch(posterior: cb.Posterior, data: tuple[Tensor, Tensor], *, together: bool = False) -> None:
     objective = cb.Objective(lam=0.0, beta=0.0)
-    cb.fit(posterior, data, objective, optimizer=adam, epochs=1, batch_size=BATCH, progress=False)
+    cb.fit(posterior, data, objective, optimizer=adam, epochs=1, batch_size=BATCH, progress=False, together=together)
 
 
 def _members_epoch(network: str) -> Callable[[], object]:
@@ -104,7 +106,7 @@ def _members_epoch(network: str) -> Callable[[], object]:
 def _ensemble_epoch(network: str) -> Callable[[], object]:
     net, x, y = _many(network, _STEPS * BATCH)
     ensemble = cb.Ensemble([cb.Point(copy.deepcopy(net)) for _ in range(_MEMBERS)])
-    return lambda: _epoch(ensemble, (x, y))
+    return lambda: _epoch(ensemble, (x, y), together=True)
 
 
 def _plain_pass(network: str, examples: int) -> Callable[[], object]:

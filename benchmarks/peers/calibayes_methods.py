@@ -13,11 +13,23 @@ from typing import Any
 from torch import Tensor, nn
 
 import calibayes as cb
-from benchmarks.peers.interface import BATCH, INIT_STD, MEMBERS, PRIOR_STD, RANK, Data, Method, Peer, Run, trainable
+from benchmarks.peers.interface import (
+    BATCH,
+    INIT_STD,
+    MEMBERS,
+    PRIOR_STD,
+    RANK,
+    SWAG_EPOCHS,
+    Data,
+    Method,
+    Peer,
+    Run,
+    trainable,
+)
 from benchmarks.training_step import BATCH as TRAINING_BATCH
 from benchmarks.training_step import adam, our_step
 
-__all__ = ["ENSEMBLES", "LAPLACE", "NATURAL_GRADIENT", "SWAG_EACH_EPOCH", "SWAG_EACH_STEP", "epoch", "restarted"]
+__all__ = ["ENSEMBLES", "LAPLACE", "NATURAL_GRADIENT", "SWAG_EACH_EPOCH", "SWAG_EACH_STEP", "restarted", "train"]
 
 _PRIOR_PRECISION = 1.0
 
@@ -26,16 +38,17 @@ def _library() -> Any:
     return import_module("calibayes")
 
 
-def epoch(posterior: cb.Posterior, data: Data) -> None:
-    """One epoch of `calibayes.fit` without a calibration term."""
+def train(posterior: cb.Posterior, data: Data, *, epochs: int = 1, together: bool = False) -> None:
+    """Epochs of `calibayes.fit` without a calibration term; all members of an ensemble at once, or one by one."""
     cb.fit(
         posterior,
         data,
         cb.Objective(lam=0.0, beta=0.0),
         optimizer=adam,
-        epochs=1,
+        epochs=epochs,
         batch_size=TRAINING_BATCH,
         progress=False,
+        together=together,
     )
 
 
@@ -53,9 +66,9 @@ def _ensemble(net: nn.Module) -> cb.Ensemble:
     return cb.Ensemble.of(lambda seed: cb.Point(restarted(net)), members=MEMBERS)
 
 
-def _ensemble_fit(net: nn.Module, data: Data) -> Run:
+def _ensemble_fit(together: bool, net: nn.Module, data: Data) -> Run:
     ensemble = _ensemble(net)
-    return Run(lambda: epoch(ensemble, data), MEMBERS * trainable(net))
+    return Run(lambda: train(ensemble, data, together=together), MEMBERS * trainable(net))
 
 
 def _ensemble_predict(net: nn.Module, data: Data, x: Tensor, samples: int | None) -> Run:
@@ -79,17 +92,17 @@ def _laplace_predict(net: nn.Module, data: Data, x: Tensor, samples: int | None)
 
 
 def _swag(every: str, net: nn.Module) -> Any:
-    return _library().SWAG(copy.deepcopy(net), start_epoch=0, every=every, rank=RANK)
+    return _library().SWAG(copy.deepcopy(net), start_epoch=1, every=every, rank=RANK)
 
 
 def _swag_fit(every: str, net: nn.Module, data: Data) -> Run:
     posterior = _swag(every, net)
-    return Run(lambda: epoch(posterior, data), trainable(net))
+    return Run(lambda: train(posterior, data, epochs=SWAG_EPOCHS), trainable(net))
 
 
 def _swag_predict(net: nn.Module, data: Data, x: Tensor, samples: int | None) -> Run:
     posterior = _swag("step", net)
-    epoch(posterior, data)
+    train(posterior, data, epochs=SWAG_EPOCHS)
     return Run(lambda: cb.predict(posterior, x, samples=samples, batch_size=BATCH), trainable(net))
 
 
@@ -100,10 +113,17 @@ def _natural_step(net: nn.Module, x: Tensor, y: Tensor) -> Run:
 
 
 ENSEMBLES = (
-    Method("calibayes Ensemble", "calibayes", _ensemble_fit, _ensemble_predict, "of Points; an epoch of calibayes.fit"),
+    Method(
+        "calibayes Ensemble",
+        "calibayes",
+        partial(_ensemble_fit, True),
+        _ensemble_predict,
+        "of Points; an epoch of calibayes.fit with together=True; every member has an order of its own",
+    ),
+    Method("calibayes Ensemble, in turn", "calibayes", partial(_ensemble_fit, False), None, "the same with together=False"),
 )
 LAPLACE = (Method("calibayes LastLayerLaplace", "calibayes", _laplace_fit, _laplace_predict, "from a trained Point"),)
-_NOTE = "an epoch of calibayes.fit; a prediction draws its samples anew"
+_NOTE = "epochs of calibayes.fit; a prediction draws its samples anew"
 SWAG_EACH_EPOCH = Method("calibayes SWAG", "calibayes", partial(_swag_fit, "epoch"), _swag_predict, _NOTE)
 SWAG_EACH_STEP = Method("calibayes SWAG", "calibayes", partial(_swag_fit, "step"), None, _NOTE)
 NATURAL_GRADIENT = (

@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-__all__ = ["BATCH", "EXAMPLES", "INIT_STD", "MEMBERS", "PRIOR_STD", "RANK", "Data", "Method", "Peer", "Run", "trainable"]
+__all__ = [
+    "BATCH",
+    "EXAMPLES",
+    "INIT_STD",
+    "MEMBERS",
+    "PRIOR_STD",
+    "RANK",
+    "SWAG_EPOCHS",
+    "Data",
+    "Method",
+    "Peer",
+    "Run",
+    "trainable",
+]
 
 Data = tuple[Tensor, Tensor]
 
@@ -17,6 +30,7 @@ PRIOR_STD = 0.1
 INIT_STD = 0.01
 MEMBERS = 8  # of an ensemble
 RANK = 20  # deviations that SWAG keeps
+SWAG_EPOCHS = 2  # the fewest that leave two sets of weights, if it collects one an epoch
 
 
 @dataclass(frozen=True)
@@ -58,8 +72,8 @@ class Method:
     Attributes:
         name: what the table calls it.
         package: the distribution that it is installed with.
-        fit: an epoch of training on the data in batches, by Adam, or the whole fit where that is no training; the network
-            given is left as it is.
+        fit: an epoch of training on the data in batches, by Adam (of SWAG, `SWAG_EPOCHS`), or the whole fit where that is
+            no training; the network given is left as it is.
         predict: class probabilities of inputs, once it was fitted to the data; with so many samples, or in closed form for
             ``None``. None where it is another method's.
         note: what one has to know to read its rows.

@@ -15,7 +15,7 @@ from benchmarks.peers import ivon, laplace
 from benchmarks.peers import torch_uncertainty_methods as torch_uncertainty
 from benchmarks.peers.contest import Entry, Row, contest, tell_rows
 from benchmarks.peers.epochs import member_epoch
-from benchmarks.peers.interface import BATCH, MEMBERS, Data, Method, Peer, Run
+from benchmarks.peers.interface import BATCH, MEMBERS, SWAG_EPOCHS, Data, Method, Peer, Run
 from benchmarks.peers.networks import FULL, MLP_NAME, QUICK, RESNET_NAME, Case
 from benchmarks.peers.step import step_rows
 from benchmarks.prediction import SAMPLES, plain_passes
@@ -51,7 +51,7 @@ class Sizes:
 
 
 _FULL = Sizes(FULL, 32, 11, {MLP_NAME: (2048, 256, 7), RESNET_NAME: (512, 256, 5)})
-_QUICK = Sizes(QUICK, 2, 2, {MLP_NAME: (40, 20, 2), RESNET_NAME: (40, 20, 2)})
+_QUICK = Sizes(QUICK, 2, 2, {MLP_NAME: (256, 20, 2), RESNET_NAME: (256, 20, 2)})
 
 
 def section(report: Report, *, quick: bool = False) -> None:
@@ -74,8 +74,8 @@ def section(report: Report, *, quick: bool = False) -> None:
             tell_rows(report, f"Laplace: predict {inputs:,}, {how}, {name}", rows, "calibayes LastLayerLaplace")
     report.tell("\n(7) SWAG")
     for when, methods in (("epoch", SWAG_EACH_EPOCH), ("step", SWAG_EACH_STEP)):
-        rows = epoch_rows(mlp, methods, examples=examples, members=1, repeats=repeats)
-        tell_rows(report, f"SWAG: an epoch of {examples:,}, collected each {when}", rows, "calibayes SWAG")
+        rows = epoch_rows(mlp, methods, examples=examples, epochs=SWAG_EPOCHS, repeats=repeats)
+        tell_rows(report, f"SWAG: {SWAG_EPOCHS} epochs of {examples:,}, collected each {when}", rows, "calibayes SWAG")
     for name, (fitted, inputs, often) in sizes.fitted.items():
         case = sizes.cases[name]
         rows = predict_rows(
@@ -88,13 +88,15 @@ def section(report: Report, *, quick: bool = False) -> None:
         tell_rows(report, f"natural gradient: {name}", rows, "calibayes NaturalGradient")
 
 
-def epoch_rows(case: Case, methods: Sequence[Method], *, examples: int, members: int, repeats: int) -> list[Row]:
-    """Epochs over those of as many plain networks, trained one after the other."""
+def epoch_rows(
+    case: Case, methods: Sequence[Method], *, examples: int, repeats: int, members: int = 1, epochs: int = 1
+) -> list[Row]:
+    """Training over that of as many plain networks for as many epochs, one after the other."""
     net, data = _made(case, examples)
-    epochs = [member_epoch(copy.deepcopy(net), data) for _ in range(members)]
+    nets = [member_epoch(copy.deepcopy(net), data) for _ in range(members)]
 
     def plain() -> None:
-        for epoch in epochs:
+        for epoch in epochs * nets:
             epoch()
 
     limit = "plain PyTorch (the limit)" if members == 1 else f"{members} plain networks in turn (the limit)"

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.peers.epochs import mean_of_members, member_epoch
-from benchmarks.peers.interface import BATCH, MEMBERS, RANK, Data, Method, Run, trainable
+from benchmarks.peers.interface import BATCH, MEMBERS, RANK, SWAG_EPOCHS, Data, Method, Run, trainable
 from benchmarks.peers.torch_uncertainty import library_module
 
 __all__ = ["ENSEMBLES", "SWAG_EACH_EPOCH", "SWAG_EACH_STEP"]
@@ -72,18 +72,21 @@ def _swag_fit(every_step: bool, net: nn.Module, data: Data) -> Run:
 
     train = member_epoch(swag, data, after_step=collect if every_step else None)
 
-    def epoch() -> None:
-        train()
-        if not every_step:
-            collect()
+    def epochs() -> None:
+        for _ in range(SWAG_EPOCHS):
+            train()
+            if not every_step:
+                collect()
 
-    return Run(epoch, trainable(net))
+    return Run(epochs, trainable(net))
 
 
 def _swag_predict(net: nn.Module, data: Data, x: Tensor, samples: int | None) -> Run:
     assert samples is not None
     swag, numbers = _swag(net, samples), count(1)
-    member_epoch(swag, data, after_step=lambda: swag.update_wrapper(next(numbers)))()
+    train = member_epoch(swag, data, after_step=lambda: swag.update_wrapper(next(numbers)))
+    for _ in range(SWAG_EPOCHS):
+        train()
     swag.bn_update(DataLoader(TensorDataset(*data), batch_size=BATCH), device=None)
     swag.eval()
     for sample in swag.samples:
