@@ -14,8 +14,8 @@ help:
 	@echo "make test-extras  tests that need Ray, Dask, MLflow, Lightning, transformers (installed by this), several processes, a browser (chromium and chromedriver) or more time"
 	@echo "make docs   build the documentation into site/, with warnings as errors"
 	@echo "make lint   ruff and mypy alone"
-	@echo "make bench  measure speed and memory, side by side, and print a table (ten minutes)"
-	@echo "make bench-peers  the same beside other libraries, in an environment of its own (a quarter of an hour)"
+	@echo "make bench  measure speed and memory, side by side, and print a table (a quarter of an hour)"
+	@echo "make bench-peers  the same beside other libraries, in an environment of its own (half an hour)"
 	@echo "make bench-tabular  the classifier for scikit-learn beside others on a dozen real tables, in an environment of its own (half an hour)"
 	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib import import_module
+from typing import Any
 
 import torch
 
@@ -14,6 +15,7 @@ from calibayes.errors import CalibayesError
 # Each has a function `section(report)`. They are loaded one by one: what one needs may be missing where another is run.
 _SECTIONS = {
     "core": "benchmarks.core",
+    "posteriors": "benchmarks.posteriors",
     "metrics": "benchmarks.metrics",
     "peers": "benchmarks.peers.section",
     "processes": "benchmarks.processes",
@@ -21,35 +23,42 @@ _SECTIONS = {
     "sweeps": "benchmarks.sweeps",
     "fine_tuning": "benchmarks.fine_tuning",
     "tabular": "benchmarks.tabular",
+    "before-after": "benchmarks.before_after",
 }
-_DEFAULT = ["core", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular")
+_DEFAULT = ["core", "posteriors", "metrics"]
+_QUICK = ("peers", "fine_tuning", "tabular", "before-after")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "sections", nargs="*", metavar="section", help=f"{', '.join(_SECTIONS)}; {' and '.join(_DEFAULT)} by default"
+        "sections", nargs="*", metavar="section", help=f"{', '.join(_SECTIONS)}; {', '.join(_DEFAULT)} by default"
     )
     parser.add_argument(
         "--quick",
         action="store_true",
         help=f"{', '.join(_QUICK)} alone, tiny: does everything run? nothing is written",
     )
+    parser.add_argument("--before", metavar="REV", help="the revision that before-after compares this checkout with")
     arguments = parser.parse_args()
     wanted = arguments.sections or _DEFAULT
     if unknown := [name for name in wanted if name not in _SECTIONS]:
         parser.error(f"Expected sections among {', '.join(_SECTIONS)}, but got {', '.join(unknown)}.")
     if arguments.quick and (len(wanted) > 1 or wanted[0] not in _QUICK):
         parser.error(f"Expected --quick with {' or '.join(_QUICK)} alone, but got it with {', '.join(wanted)}.")
+    if ("before-after" in wanted) != (arguments.before is not None):
+        parser.error("Expected before-after with --before REV, and --before with before-after only.")
     torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
         module = import_module(_SECTIONS[name])
-        section, report = module.section, Report(name, getattr(module, "WHAT", RATIOS), getattr(module, "COMMAND", ""))
-        if arguments.quick:
-            section(report, quick=True)
-        else:
-            section(report)
+        options: dict[str, Any] = {"quick": True} if arguments.quick else {}
+        command = getattr(module, "COMMAND", "")
+        if name == "before-after":
+            options["before"] = arguments.before
+            command = f"python -m benchmarks before-after --before {arguments.before}"
+        report = Report(name, getattr(module, "WHAT", RATIOS), command)
+        module.section(report, **options)
+        if not arguments.quick:
             report.write()
 
 

@@ -19,9 +19,10 @@ from calibayes.posterior import NetworkPosterior
 from calibayes.training.data_terms import Place
 from calibayes.training.step import Stepper, StepSettings
 
-__all__ = ["BATCH", "NETWORKS", "adam", "measure", "our_step", "pairs", "plain_step"]
+__all__ = ["BATCH", "DATASET_SIZE", "NETWORKS", "adam", "measure", "our_step", "pairs", "plain_step"]
 
 BATCH = 128
+DATASET_SIZE = 10_000
 
 
 def adam(parameters: Any) -> torch.optim.Optimizer:
@@ -83,14 +84,36 @@ def plain_step(net: nn.Module, x: Tensor, y: Tensor) -> Callable[[], object]:
     return step
 
 
-def our_step(posterior: NetworkPosterior, x: Tensor, y: Tensor, samples: int, lam: float) -> Callable[[], object]:
-    """As `fit` takes it."""
-    optimizer = adam(posterior.parameter_groups())
-    stepper = Stepper(posterior.train(), cb.Objective(lam=lam), optimizer, 10_000, StepSettings(samples=samples))
+def our_step(
+    posterior: NetworkPosterior,
+    x: Tensor,
+    y: Tensor,
+    samples: int,
+    lam: float,
+    *,
+    optimizer: Any = None,
+    after_step: Callable[[], object] | None = None,
+) -> Callable[[], object]:
+    """A training step, as `fit` takes it.
+
+    Args:
+        posterior: what is trained.
+        x: inputs of the batch.
+        y: its labels.
+        samples: of the weights.
+        lam: weight of the calibration term.
+        optimizer: settings that are bound to a posterior, such as `calibayes.NaturalGradient`; fused Adam by default.
+        after_step: called after every step.
+    """
+    objective = cb.Objective(lam=lam)
+    made = adam(posterior.parameter_groups()) if optimizer is None else optimizer.bind(posterior, objective, DATASET_SIZE)
+    stepper = Stepper(posterior.train(), objective, made, DATASET_SIZE, StepSettings(samples=samples))
     steps = count()
 
     def step() -> None:
         number = next(steps)
         stepper.step(Batch(x, y, len(y)), None, Place(0, number, number))
+        if after_step is not None:
+            after_step()
 
     return step

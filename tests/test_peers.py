@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from importlib import import_module
 from itertools import count
@@ -11,13 +12,17 @@ import pytest
 import torch
 from benchmarks.peers.calibayes import PEERS as OURS
 from benchmarks.peers.contest import Entry, Row, contest, tell_rows
-from benchmarks.peers.interface import Peer, Run
+from benchmarks.peers.epochs import mean_of_members, member_epoch
+from benchmarks.peers.interface import MEMBERS, Data, Method, Peer, Run
+from benchmarks.peers.ivon import natural_gradient_settings
 from benchmarks.peers.layers import convolution_arguments, layered_predict, layered_step, with_layers
+from benchmarks.peers.methods import METHODS, NATURAL_GRADIENT, epoch_rows, fit_rows, predict_rows
 from benchmarks.peers.networks import MLP_NAME, QUICK, RESNET_NAME, StockTextCNN
 from benchmarks.peers.scores import METRICS, metric_rows
 from benchmarks.peers.section import PEERS, tell_versions
 from benchmarks.peers.step import prediction_rows, step_rows
 from benchmarks.peers.term import backward
+from benchmarks.peers.torch_uncertainty_methods import packed
 from benchmarks.report import Report
 from benchmarks.timing import ChildFailedError, Timing, peak_memory
 from torch import Tensor, nn
@@ -98,6 +103,18 @@ def test_who_is_ahead_is_told_with_what_is_known_of_it(other: Row, told: str) ->
     assert report.lines[-1] == f"    → {told}"
 
 
+def test_who_is_ahead_with_fewer_weights_is_told_so() -> None:
+    def weighing(label: str, seconds: float, weights: int) -> Row:
+        return Row(label, Entry(list, "", {"weights": weights}), Timing(4 * (seconds,)))
+
+    report = Report("peers")
+    rows = [row("first", [1, 1, 1, 1]), weighing("calibayes", 3, 100), weighing("small", 2, 25), weighing("same", 2, 100)]
+    tell_rows(report, "title", rows, "calibayes", base="first")
+    told = "small (quartiles do not overlap, with 25% of its weights), same (quartiles do not overlap)"
+    assert report.lines[-1] == f"    → ahead of calibayes: {told}"
+    assert report.lines[2].split()[-3:] == ["×", "first", "quartiles"]
+
+
 def test_versions_say_who_is_absent() -> None:
     report = Report("peers")
     tell_versions(report, (*PEERS, ABSENT))
@@ -114,7 +131,8 @@ def test_pinned_versions_are_exact_and_those_of_the_constraints() -> None:
         return dict(line.split("==") for line in lines if line and not line.startswith("#"))
 
     peers, constraints = pins("benchmarks/peers/requirements.txt"), pins("constraints.txt")
-    assert {peer.package for peer in PEERS} - {"calibayes"} < peers.keys()
+    compared: tuple[Peer | Method, ...] = (*PEERS, *METHODS, *NATURAL_GRADIENT)
+    assert {each.package for each in compared} - {"calibayes"} < peers.keys()
     assert {name: peers[name] for name in peers.keys() & constraints.keys()}.items() <= constraints.items()
     assert not peers.keys() & {"torch", "torchvision"}
 
@@ -152,6 +170,83 @@ def test_only_stock_layers_are_replaced_and_counted() -> None:
     step.call()
     assert bayesian.training
     assert all(p.grad is not None and p.grad.any() for p in bayesian.parameters())
+
+
+def absent_method(net: nn.Module, data: Data, *others: object) -> Run:
+    return Run(import_module("no_such_library").fit, 0)
+
+
+def test_methods_are_timed_beside_plain_epochs_and_passes() -> None:
+    case, methods = QUICK[MLP_NAME], (Method("nobody", "no-such-library", absent_method, absent_method, "is not there"),)
+    limits = {
+        "8 plain networks in turn (the limit)": epoch_rows(case, methods, examples=40, members=8, repeats=1),
+        "plain PyTorch (the limit)": epoch_rows(case, methods, examples=40, members=1, repeats=1),
+        "a plain forward pass (the limit)": fit_rows(case, methods, examples=40, repeats=1),
+        "3 plain forward passes (the limit)": predict_rows(
+            case, methods, examples=40, inputs=20, samples=3, passes=3, repeats=1
+        ),
+    }
+    for limit, rows in limits.items():
+        assert [row.label for row in rows] == [limit, "nobody"]
+        assert [row.error for row in rows] == ["", "absent: No module named 'no_such_library'"]
+
+
+def test_an_epoch_of_members_at_once_is_that_of_each() -> None:
+    """Adam takes each member's gradient apart, so one loss of all members trains them as their own losses do."""
+
+    class Members(nn.Module):
+        def __init__(self, nets: list[nn.Module]) -> None:
+            super().__init__()
+            self.nets = nn.ModuleList(nets)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.cat([net(x) for net in self.nets])
+
+    torch.manual_seed(0)
+    alone = [nn.Linear(4, 3, dtype=torch.float64) for _ in range(3)]
+    together = Members([copy.deepcopy(net) for net in alone])
+    data = (torch.randn(300, 4, dtype=torch.float64), torch.randint(3, (300,)))
+    for net in alone:
+        member_epoch(net, data)()
+    steps = count()
+    member_epoch(together, data, members=3, after_step=lambda: next(steps))()
+    assert next(steps) == 3
+    for net, member in zip(alone, together.nets, strict=True):
+        assert isinstance(member, nn.Linear)
+        assert torch.allclose(net.weight, member.weight, rtol=0, atol=1e-10)
+    expected = torch.stack([net(data[0]).softmax(-1) for net in alone]).mean(0)
+    assert torch.allclose(mean_of_members(together(data[0]), 3), expected)
+
+
+def test_packed_layers_know_the_first_and_the_last() -> None:
+    made = []
+
+    def layer(inputs: int, outputs: int, **settings: object) -> nn.Module:
+        made.append((inputs, outputs, settings))
+        return nn.Identity()
+
+    net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Sequential(nn.Linear(16, 8, bias=False)), nn.Linear(8, 3))
+    copied = packed(layer, 2, net)
+    assert [type(part) for part in copied.modules() if not list(part.children())] == [
+        nn.Identity,
+        nn.ReLU,
+        nn.Identity,
+        nn.Identity,
+    ]
+    assert isinstance(net[0], nn.Linear)
+    shared = {"alpha": 2, "num_estimators": MEMBERS}
+    assert made == [
+        (4, 16, {**shared, "bias": True, "first": True, "last": False}),
+        (16, 8, {**shared, "bias": False, "first": False, "last": False}),
+        (8, 3, {**shared, "bias": True, "first": False, "last": True}),
+    ]
+
+
+def test_ivon_starts_as_wide_as_the_mean_field() -> None:
+    settings = natural_gradient_settings(examples=500, beta=0.1, prior_std=0.2, init_std=0.03)
+    precision = settings["ess"] * (settings["hess_init"] + settings["weight_decay"])
+    assert precision**-0.5 == pytest.approx(0.03)
+    assert (settings["ess"] * settings["weight_decay"]) ** -0.5 == pytest.approx(0.2)
 
 
 def test_the_text_network_of_stock_layers_is_that_of_calibayes() -> None:

@@ -84,12 +84,20 @@ def _short(error: Exception) -> str:
     return textwrap.shorten(told, _LONGEST, placeholder=" …")
 
 
-def tell_rows(report: Report, title: str, rows: list[Row], ours: str = "") -> None:
-    """Print rows, each with its distance to the limit, which is the first of them, and who is ahead of the row ``ours``."""
+def tell_rows(report: Report, title: str, rows: list[Row], ours: str = "", *, base: str = "limit") -> None:
+    """Print rows, each with its distance to the limit, which is the first of them, and who is ahead of the row ``ours``.
+
+    Args:
+        report: where they are printed.
+        title: of the table.
+        rows: the limit, and the contenders.
+        ours: label of the row that others are compared with.
+        base: what the column of ratios calls the first row.
+    """
     limit = rows[0].timing
     if limit is None:
         raise RuntimeError(f"{rows[0].label}: {rows[0].error}")
-    report.tell(f"  {title:<56} {'time':>16}  {'× limit':>10}  {'quartiles':>15}")
+    report.tell(f"  {title:<56} {'time':>16}  {f'× {base}':>10}  {'quartiles':>15}")
     recorded: dict[str, Mapping[str, object]] = {}
     for row in rows:
         if row.timing is None or row.entry is None:
@@ -114,5 +122,7 @@ def _standing(rows: Mapping[str, Mapping[str, Any]], ours: str) -> str:
         if row["ratio"] < own["ratio"]:
             told = "quartiles overlap" if row["quartiles"][1] >= own["quartiles"][0] else "quartiles do not overlap"
             few = f", {row['bayesian']:.0%} of the weights Bayesian" if row.get("bayesian", 1) < MOST else ""
+            if "weights" in own and row.get("weights", 0) < MOST * own["weights"]:
+                few = f", with {row['weights'] / own['weights']:.0%} of its weights"
             ahead.append(f"{label} ({told}{few})")
     return f"ahead of {ours}: {', '.join(ahead)}" if ahead else f"no other library is ahead of {ours}"

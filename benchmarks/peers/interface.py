@@ -1,4 +1,4 @@
-"""What the file of a library of Bayesian networks has to offer."""
+"""What the file of a library has to offer: of Bayesian networks (`Peer`), and of other ways to a distribution (`Method`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,30 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-__all__ = ["BATCH", "EXAMPLES", "INIT_STD", "PRIOR_STD", "Peer", "Run", "trainable"]
+__all__ = [
+    "BATCH",
+    "EXAMPLES",
+    "INIT_STD",
+    "MEMBERS",
+    "PRIOR_STD",
+    "RANK",
+    "SWAG_EPOCHS",
+    "Data",
+    "Method",
+    "Peer",
+    "Run",
+    "trainable",
+]
+
+Data = tuple[Tensor, Tensor]
 
 BATCH = 256  # of a prediction
 EXAMPLES = 10_000  # in the training data: what a KL is divided by
 PRIOR_STD = 0.1
 INIT_STD = 0.01
+MEMBERS = 8  # of an ensemble
+RANK = 20  # deviations that SWAG keeps
+SWAG_EPOCHS = 2  # the fewest that leave two sets of weights, if it collects one an epoch
 
 
 @dataclass(frozen=True)
@@ -20,8 +38,8 @@ class Run:
     """What is timed.
 
     Attributes:
-        call: one training step, or one prediction of all inputs.
-        bayesian: how many of the network's weights have a distribution in it.
+        call: one training step, one fit, or one prediction of all inputs.
+        bayesian: how many of the network's weights have a distribution in it; of an ensemble, the weights of all members.
     """
 
     call: Callable[[], object]
@@ -44,6 +62,27 @@ class Peer:
     package: str
     step: Callable[[nn.Module, Tensor, Tensor], Run]
     predict: Callable[[nn.Module, Tensor, int], Run] | None
+    note: str
+
+
+@dataclass(frozen=True)
+class Method:
+    """One library's ensemble, Laplace approximation or SWAG. Its functions import the library, as those of a `Peer` do.
+
+    Attributes:
+        name: what the table calls it.
+        package: the distribution that it is installed with.
+        fit: an epoch of training on the data in batches, by Adam (of SWAG, `SWAG_EPOCHS`), or the whole fit where that is
+            no training; the network given is left as it is.
+        predict: class probabilities of inputs, once it was fitted to the data; with so many samples, or in closed form for
+            ``None``. None where it is another method's.
+        note: what one has to know to read its rows.
+    """
+
+    name: str
+    package: str
+    fit: Callable[[nn.Module, Data], Run]
+    predict: Callable[[nn.Module, Data, Tensor, int | None], Run] | None
     note: str
 
 

@@ -1,4 +1,4 @@
-"""The whole table: training step, calibration term, prediction and metrics, each row beside the limit."""
+"""The whole table: training step, calibration term, prediction, metrics and other methods, each row beside the limit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from benchmarks.peers import bayesian_torch, blitz, calibayes, ivon, posteriors, torch_uncertainty, torchbnn
+from benchmarks.peers import bayesian_torch, blitz, calibayes, ivon, methods, posteriors, torch_uncertainty, torchbnn
 from benchmarks.peers.contest import tell_rows
-from benchmarks.peers.interface import Peer
+from benchmarks.peers.interface import Method, Peer
 from benchmarks.peers.networks import FULL, MLP_NAME, QUICK, QUICK_BATCH, RESNET_NAME, Case
 from benchmarks.peers.scores import METRICS, metric_rows
 from benchmarks.peers.step import prediction_rows, step_rows
@@ -72,7 +72,7 @@ _QUICK = Sizes(
 def section(report: Report, *, quick: bool = False, peers: Sequence[Peer] = PEERS) -> None:
     """Measure and tell."""
     sizes = _QUICK if quick else _FULL
-    tell_versions(report, peers)
+    tell_versions(report, (*peers, *methods.METHODS))
     if quick:
         report.tell("--quick: tiny networks, so that these times say nothing")
     report.tell(f"\n(1) training step, batch {sizes.batch}, one sample of the weights, each library's own KL")
@@ -92,13 +92,15 @@ def section(report: Report, *, quick: bool = False, peers: Sequence[Peer] = PEER
     report.tell(f"\n(4) metrics of {predictions:,} predictions of ten classes")
     for name in METRICS:
         tell_rows(report, f"metric: {name}", metric_rows(name, predictions, repeats=repeats), "calibayes")
+    methods.section(report, quick=quick)
     report.tell("\nNotes")
     report.tell("  layers put in: for those of exactly PyTorch's classes; attention and layers of one's own stay as they are")
-    for peer in peers:
+    noted: tuple[Peer | Method, ...] = (*peers, *methods.METHODS, *methods.NATURAL_GRADIENT)
+    for peer in noted:
         report.tell_wrapped(peer.note, f"  {peer.name}: ", "    ")
 
 
-def tell_versions(report: Report, peers: Sequence[Peer]) -> None:
+def tell_versions(report: Report, peers: Sequence[Peer | Method]) -> None:
     """Print and record which versions are compared."""
     versions = {package: _version(package) for package in (*dict.fromkeys(peer.package for peer in peers), *_OTHERS)}
     report.tell_wrapped(", ".join(f"{package} {number}" for package, number in versions.items()))

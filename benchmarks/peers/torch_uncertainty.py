@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from benchmarks.peers.interface import EXAMPLES, Peer, Run
 from benchmarks.peers.layers import convolution_arguments, layered_predict, layered_step, with_layers
 
-__all__ = ["PEERS"]
+__all__ = ["PEERS", "library_module"]
 
 _PACKAGE = "torch_uncertainty"
 
 
-def _module(name: str) -> Any:
+def library_module(name: str) -> Any:
     """A module of the library, without what its packages load beside it: that needs torchvision, and this does not."""
     for package in (_PACKAGE, f"{_PACKAGE}.utils"):
         if package not in sys.modules:
@@ -29,7 +29,7 @@ def _module(name: str) -> Any:
 
 
 def _converted(net: nn.Module) -> nn.Module:
-    layers = _module("layers.bayesian")
+    layers = library_module("layers.bayesian")
 
     def linear(layer: nn.Linear) -> Any:
         return layers.BayesLinear(layer.in_features, layer.out_features, bias=layer.bias is not None)
@@ -45,7 +45,7 @@ def _converted(net: nn.Module) -> nn.Module:
 
 def _step(net: nn.Module, x: Tensor, y: Tensor) -> Run:
     bayesian = _converted(net)
-    kl = _module("losses").KLDiv(bayesian)
+    kl = library_module("losses").KLDiv(bayesian)
     return layered_step(net, bayesian, x, y, lambda _: kl() / EXAMPLES)
 
 
