@@ -34,6 +34,7 @@ from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:
     from calibayes import sweeps as sweeps
+    from calibayes import testing as testing
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
     from calibayes.sweeps.grid import grid as grid
     from calibayes.sweeps.sweep import sweep as sweep
@@ -45,6 +46,7 @@ _WHEN_FIRST_USED = {
     "grid": "calibayes.sweeps",
     "sweep": "calibayes.sweeps",
     "sweeps": "calibayes.sweeps",
+    "testing": "calibayes.testing",
 }
 
 
