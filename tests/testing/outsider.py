@@ -37,13 +37,17 @@ class LaplaceGroup(cb.Group):
         return math.sqrt(2) * self.rho.exp()
 
     def log_prob(self, vector: Tensor) -> Tensor:
-        return torch.distributions.Laplace(self.mu, self.rho.exp()).log_prob(vector).sum()
+        return _log_density(vector - self.mu, self.rho.exp())
 
     def prior_log_prob(self, vector: Tensor) -> Tensor:
-        return torch.distributions.Laplace(torch.zeros_like(vector), self.prior_scale).log_prob(vector).sum()
+        return _log_density(vector, torch.full_like(vector, self.prior_scale))
 
     def prior(self) -> dict[str, Any]:
         return {"prior_scale": self.prior_scale}
+
+
+def _log_density(offset: Tensor, scale: Tensor) -> Tensor:
+    return -(offset.abs() / scale + torch.log(2 * scale)).sum()
 
 
 class DoubleExponential(cb.NetworkPosterior):

@@ -51,7 +51,9 @@ def examples() -> tuple[Tensor, Tensor]:
     return x, (x + 0.7 * torch.randn(24, 4, generator=generator, dtype=torch.float64)).argmax(-1)
 
 
-def train(objective: Objective, *, bayesian: bool = False, data: Any = None, **settings: Any) -> tuple[dict[str, Tensor], History]:
+def train(
+    objective: Objective, *, bayesian: bool = False, data: Any = None, **settings: Any
+) -> tuple[dict[str, Tensor], History]:
     """The state and history of a small training in float64."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)

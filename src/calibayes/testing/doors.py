@@ -19,7 +19,7 @@ from calibayes.testing.cases import NetworkCase
 from calibayes.testing.comparing import close
 from calibayes.testing.prediction import Rows
 from calibayes.testing.running import run_checks
-from calibayes.testing.subject import Factory, PosteriorSubject, sgd, soft_objective, state, title_of
+from calibayes.testing.subject import Factory, PosteriorSubject, sgd, soft_objective, state
 
 __all__ = ["check_under_lightning", "check_under_transformers"]
 
@@ -55,7 +55,8 @@ def check_under_lightning(factory: Factory) -> None:
     Raises:
         AssertionError: says what differed.
     """
-    run_checks((check_training_and_prediction_with_lightning,), _subject(factory), f"{title_of(factory)} under Lightning")
+    subject = _subject(factory)
+    run_checks((check_training_and_prediction_with_lightning,), subject, f"{subject.title} under Lightning")
 
 
 def check_under_transformers(factory: Factory) -> None:
@@ -67,7 +68,8 @@ def check_under_transformers(factory: Factory) -> None:
     Raises:
         AssertionError: says what differed.
     """
-    run_checks((check_a_step_and_prediction_with_transformers,), _subject(factory), f"{title_of(factory)} under transformers")
+    subject = _subject(factory)
+    run_checks((check_a_step_and_prediction_with_transformers,), subject, f"{subject.title} under transformers")
 
 
 def _subject(factory: Factory) -> PosteriorSubject:

@@ -91,7 +91,11 @@ def check_weights(measure: Measure) -> None:
     c = (c > 0.5).to(c)
     copies = 1 + torch.arange(len(r)) % 3
     found = measure.value(r, c, copies.to(r))
-    close(found, measure.value(r.repeat_interleave(copies), c.repeat_interleave(copies)), "the value of weights, compared with copies")
+    close(
+        found,
+        measure.value(r.repeat_interleave(copies), c.repeat_interleave(copies)),
+        "the value of weights, compared with copies",
+    )
     close(measure.value(r, c, torch.ones_like(r)), measure.value(r, c), "the value of weights of one, compared with none")
 
 
@@ -99,7 +103,10 @@ def check_order(measure: Measure) -> None:
     """The order of the examples does not matter."""
     logits, targets = batch()
     order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(1))
-    one, other = measure.value(*_scores(measure, logits, targets)), measure.value(*_scores(measure, logits[order], targets[order]))
+    one, other = (
+        measure.value(*_scores(measure, logits, targets)),
+        measure.value(*_scores(measure, logits[order], targets[order])),
+    )
     close(other, one, "the value after a permutation of the examples")
 
 
@@ -121,7 +128,10 @@ def check_gradient(measure: Measure) -> None:
                 moved[index][k] += sign * step
                 ends.append(measure.value(*moved))
             close(
-                found[index][k], (ends[0] - ends[1]) / (2 * step), f"the gradient of `value` in {name} {k}, by differences,", 1e-4
+                found[index][k],
+                (ends[0] - ends[1]) / (2 * step),
+                f"the gradient of `value` in {name} {k}, by differences,",
+                1e-4,
             )
 
 

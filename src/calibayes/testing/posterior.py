@@ -14,7 +14,7 @@ from calibayes.testing import training as training_checks
 from calibayes.testing.cases import NetworkCase, chosen_cases
 from calibayes.testing.doors import check_under_lightning, check_under_transformers
 from calibayes.testing.running import run_checks
-from calibayes.testing.subject import Factory, PosteriorSubject, title_of
+from calibayes.testing.subject import Factory, PosteriorSubject
 from calibayes.testing.torchrun import check_with_processes
 
 __all__ = ["check_posterior"]
@@ -29,7 +29,7 @@ def check_posterior(
     networks: Mapping[str, NetworkCase | Callable[[], nn.Module]] | None = None,
     inputs: Any = None,
     classes: int = 3,
-    training: Mapping[str, Any] | None = {},  # noqa: B006
+    training: Mapping[str, Any] | None = {},
     doors: Sequence[str] | bool | None = None,
     processes: int | bool = False,
     skip: Collection[str] = (),
@@ -63,7 +63,7 @@ def check_posterior(
     open_doors = _chosen_doors(doors)
     for name, case in cases.items():
         subject = PosteriorSubject(factory, case, training)
-        run_checks(checks, subject, title_of(factory), f" on the network {name!r}", skip)
+        run_checks(checks, subject, subject.title, f" on the network {name!r}", skip)
     for door in open_doors:
         _DOORS[door](factory)
     if processes:

@@ -35,7 +35,7 @@ class Rows(Dataset[tuple[Any, Tensor]]):
 def check_predictions_are_probabilities(subject: PosteriorSubject) -> None:
     """Probabilities ``[n, K]`` that add up to one."""
     posterior = subject.trained()
-    x, y = subject.case.data()
+    _, y = subject.case.data()
     probs = subject.predict(posterior).probs
     expect(list(probs.shape) == [len(y), subject.case.classes], f"`predict` gives the shape {list(probs.shape)}")
     finite(probs, "`predict`")

@@ -21,7 +21,9 @@ __all__ = ["CHECKS"]
 def _expect_same(subject: PosteriorSubject, found: Posterior, expected: Posterior, what: str) -> None:
     expect(type(found) is type(expected), f"{what} is a {type(found).__name__}, not a {type(expected).__name__}")
     same_bits(state(found), state(expected), f"the state of {what}")
-    same_bits(subject.predict(found).probs, subject.predict(expected).probs, f"`predict` of {what} (is all it knows in its state?)")
+    same_bits(
+        subject.predict(found).probs, subject.predict(expected).probs, f"`predict` of {what} (is all it knows in its state?)"
+    )
     if expected.random:
         one, other = (each.sample(2, generator=torch.Generator().manual_seed(4)) for each in (found, expected))
         same_bits(one, other, f"`sample` of {what}")
@@ -69,7 +71,10 @@ def check_copies(subject: PosteriorSubject) -> None:
     """`copy.deepcopy` and pickle give the same, and what happens to a copy does not happen to the original."""
     posterior = subject.trained()
     before = state(posterior)
-    for what, copied in (("a deep copy", copy.deepcopy(posterior)), ("an unpickled copy", pickle.loads(pickle.dumps(posterior)))):
+    for what, copied in (
+        ("a deep copy", copy.deepcopy(posterior)),
+        ("an unpickled copy", pickle.loads(pickle.dumps(posterior))),
+    ):
         _expect_same(subject, copied, posterior, what)
         with torch.no_grad():
             for tensor in (*copied.parameters(), *copied.buffers()):

@@ -58,6 +58,14 @@ class PosteriorSubject:
     case: NetworkCase
     training: Mapping[str, Any] | None = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """The class of the posterior, or the name of a factory that makes none."""
+        try:
+            return type(self.posterior()).__name__
+        except Exception:
+            return title_of(self.factory)
+
     def posterior(self, *, seed: int = 1, double: bool = False) -> Posterior:
         """A posterior that is not trained yet; the same seed gives the same one."""
         net = self.case.network(seed=seed, double=double)

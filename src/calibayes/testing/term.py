@@ -24,8 +24,8 @@ def check_term(term: Any, *, skip: Collection[str] = ()) -> None:
     """Check that a term can stand in an `calibayes.Objective` beside the loss.
 
     Scores are finite numbers per example that do not depend on the other examples; the value of a batch is one finite number
-    per leading index, in any order; its gradient is that of the value; training in micro-batches, with samples of the
-    weights and after an interruption is training on whole batches.
+    per leading index, in any order, and weights are copies; its gradient is that of the value; training in micro-batches,
+    with samples of the weights and after an interruption is training on whole batches.
 
     Args:
         term: a `calibayes.objective.Term` whose weight is not zero.
@@ -129,6 +129,14 @@ def check_batches(used: _Used) -> None:
     close(used.value(logits, targets, torch.ones(12)), whole, "the value of weights of one, compared with none")
 
 
+def check_weights(used: _Used) -> None:
+    """A weight of two is the example twice."""
+    logits, targets = batch()
+    copies = 1 + torch.arange(len(targets)) % 3
+    copied = used.value(logits.repeat_interleave(copies, 0), targets.repeat_interleave(copies))
+    close(used.value(logits, targets, copies), copied, "the value of weights, compared with copies,")
+
+
 def check_gradient(used: _Used) -> None:
     """The gradient is that of finite differences in the scores."""
     scores = [score.detach().requires_grad_() for score in used.scores(*batch(7))]
@@ -151,7 +159,9 @@ def check_training(used: _Used) -> None:
     for bayesian in (False, True):
         settings: dict[str, Any] = {"bayesian": bayesian, "samples": 3}
         whole, history = used.train(**settings)
-        expect(used.term.name in history.epochs[-1], f"the history has no {used.term.name!r}, only {sorted(history.epochs[-1])}")
+        expect(
+            used.term.name in history.epochs[-1], f"the history has no {used.term.name!r}, only {sorted(history.epochs[-1])}"
+        )
         different(whole, train(_objective(), **settings)[0], "training with the term is training without it")
         for others in ({"micro_batch_size": 5}, {"sample_chunk": 1}):
             found, _ = used.train(**settings, **others)
@@ -174,6 +184,7 @@ _CHECKS = (
     check_finite_for_every_batch,
     check_scores_are_independent,
     check_batches,
+    check_weights,
     check_gradient,
     check_training,
     check_training_resumes,

@@ -15,10 +15,11 @@ from typing import Any
 
 import torch
 
+from calibayes.errors import InvalidArgumentError
 from calibayes.testing.cases import NETWORKS, NetworkCase
 from calibayes.testing.comparing import close, expect, same_bits
 from calibayes.testing.running import run_checks
-from calibayes.testing.subject import Factory, PosteriorSubject, sgd, state, title_of
+from calibayes.testing.subject import Factory, PosteriorSubject, sgd, state
 
 __all__ = ["Results", "check_with_processes", "trained_results"]
 
@@ -50,6 +51,8 @@ def check_with_processes(
     """
     made = _imported(factory) if isinstance(factory, str) else factory
     cases = {name: case for name, case in (networks or NETWORKS).items() if not case.has_dropout}
+    if not cases:
+        raise InvalidArgumentError("Expected a network without dropout: processes draw masks of their own.")
     subjects = {name: PosteriorSubject(made, case, training or {}) for name, case in cases.items()}
 
     def check_processes(subjects: Mapping[str, PosteriorSubject]) -> None:
@@ -60,9 +63,11 @@ def check_with_processes(
                 where = f"on the network {name!r}, in process {rank} of {processes}, compared with a single one,"
                 close(results[name]["state"], alone["state"], f"the state after `fit` {where}", _TOLERANCE)
                 close(results[name]["probs"], alone["probs"], f"`predict` {where}", _TOLERANCE)
-                same_bits(results[name]["state"], found[0][name]["state"], f"the state of process {rank}, compared with process 0")
+                same_bits(
+                    results[name]["state"], found[0][name]["state"], f"the state of process {rank}, compared with process 0"
+                )
 
-    run_checks((check_processes,), subjects, title_of(made))
+    run_checks((check_processes,), subjects, next(iter(subjects.values())).title)
 
 
 def trained_results(subject: PosteriorSubject, group: Any) -> Results:
@@ -78,7 +83,11 @@ def _started(subjects: Mapping[str, PosteriorSubject], processes: int) -> list[d
         launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}")
         done = subprocess.run(
             [sys.executable, *launcher, "-m", "calibayes.testing.process", folder],
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))},
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path])),
+            },
             capture_output=True,
             text=True,
             timeout=_SECONDS,

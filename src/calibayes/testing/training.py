@@ -38,12 +38,12 @@ def check_everything_is_trained(subject: PosteriorSubject) -> None:
     posterior = subject.posterior()
     start = {id(p): p.detach().clone() for p in posterior.parameters()}
     subject.fit(posterior, epochs=3)
-    for group in posterior.parameter_groups():
-        for parameter in group["params"]:
-            finite(parameter.detach(), f"{group['name']!r} after `fit`")
+    for optimized in posterior.parameter_groups():
+        for parameter in optimized["params"]:
+            finite(parameter.detach(), f"{optimized['name']!r} after `fit`")
             expect(
                 not torch.equal(parameter, start[id(parameter)]),
-                f"three epochs of `fit` do not move {group['name']!r}: does a gradient reach it?",
+                f"three epochs of `fit` do not move {optimized['name']!r}: does a gradient reach it?",
             )
 
 
@@ -57,7 +57,9 @@ def check_samples_at_once_and_in_turn(subject: PosteriorSubject) -> None:
         subject.fit(posterior, double=True, samples=3, sample_chunk=chunk, optimizer=sgd)
         found[chunk] = state(posterior)
     for chunk in (2, 3):
-        close(found[chunk], found[1], f"the state after `fit` with samples=3, sample_chunk={chunk}, compared with sample_chunk=1")
+        close(
+            found[chunk], found[1], f"the state after `fit` with samples=3, sample_chunk={chunk}, compared with sample_chunk=1"
+        )
 
 
 def check_training_resumes(subject: PosteriorSubject) -> None:
