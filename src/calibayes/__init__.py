@@ -48,6 +48,7 @@ from calibayes.training import fit as fit
 if _TYPE_CHECKING:
     from calibayes import networks as networks
     from calibayes import sweeps as sweeps
+    from calibayes import testing as testing
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
     from calibayes.networks import InputDropout as InputDropout
     from calibayes.sweeps.grid import grid as grid
@@ -62,6 +63,7 @@ _WHEN_FIRST_USED = {
     "networks": "calibayes.networks",
     "sweep": "calibayes.sweeps",
     "sweeps": "calibayes.sweeps",
+    "testing": "calibayes.testing",
 }
 
 

@@ -1,5 +1,6 @@
 """Distributions over a network's weights: one file for each kind of posterior."""
 
+from calibayes.posterior.assembly import assemble as assemble
 from calibayes.posterior.base import Posterior as Posterior
 from calibayes.posterior.dropout import MCDropout as MCDropout
 from calibayes.posterior.ensemble import Ensemble as Ensemble

@@ -78,6 +78,10 @@ class GaussianGroup(Group):
         value: Tensor = _GaussianKL.apply(self.mu, self.rho, self.scale(), self.prior_mean, self.prior_std)  # type: ignore[no-untyped-call]
         return value
 
+    def std(self) -> Tensor:
+        r"""$\sigma = e^\rho$."""
+        return self.rho.exp()
+
     def gaussian(self) -> GaussianPair:
         r"""$\mu$, $\rho$ and the prior."""
         return GaussianPair(self.mu, self.rho, self.prior_std, self.prior_mean)

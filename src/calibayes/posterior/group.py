@@ -62,6 +62,18 @@ class Group(nn.Module, ABC):
         r"""$\mathrm{KL}(q \| p)$ in nats, differentiable; ``None`` for a group that has none."""
         return None
 
+    def std(self) -> Tensor | None:
+        """The standard deviation of each weight ``[N]`` over draws; ``None`` where no closed form is at hand."""
+        return None
+
+    def log_prob(self, vector: Tensor) -> Tensor | None:
+        r"""$\log q(\theta)$ of one draw, for `calibayes.testing` to check `kl` with; ``None`` where it is not at hand."""
+        return None
+
+    def prior_log_prob(self, vector: Tensor) -> Tensor | None:
+        r"""$\log p(\theta)$ of one draw, likewise."""
+        return None
+
     def gaussian(self) -> GaussianPair | None:
         r"""The pair $(\mu, \rho)$ of a mean-field Gaussian, for optimisers that know what to do with it."""
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +21,13 @@ from calibayes.posterior.head import Features, Head
 from calibayes.posterior.held import first_names, held_key, held_tensors, hold
 from calibayes.posterior.modes import resting_parts
 from calibayes.posterior.outputs import counted_tensors, explained
-from calibayes.posterior.rebuilding import described
+from calibayes.posterior.rebuilding import described, network_with_roles
 from calibayes.posterior.selection import Choice, audit_table
 from calibayes.randomness import generator_for
 
 __all__ = ["NetworkPosterior", "trained_network"]
+
+_NOT_SETTINGS = ("kind", "parameters", "buffers", "roles", "training")  # what a file says besides a posterior's own settings
 
 
 class NetworkPosterior(Posterior, ABC):
@@ -290,12 +292,24 @@ class NetworkPosterior(Posterior, ABC):
             **self.settings(),
         }
 
+    @classmethod
+    def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Self:
+        """Rebuild what `config` described; the weights do not matter yet.
+
+        Calls the class with the network, ``where`` and what `settings` returned: a subclass whose arguments are these need
+        not write its own.
+        """
+        roles = config["roles"]
+        settings = {name: value for name, value in config.items() if name not in _NOT_SETTINGS}
+        return cls(network_with_roles(net, config), where=lambda name, _: roles.get(name) == "bayesian", **settings)  # type: ignore[call-arg,arg-type]
+
     def prior(self) -> dict[str, Any]:
-        """The standard deviation of each group's prior, and whether its mean is zero or stored."""
+        """What each group's prior is, by the group's name, and whether the mean of any is zero or stored."""
         found = {group.name: prior for group in self.groups if (prior := group.prior()) is not None}
-        stored = any(prior["prior_mean"] == "stored" for prior in found.values())
+        keys = dict.fromkeys(["prior_std", *(key for prior in found.values() for key in prior if key != "prior_mean")])
+        stored = any(prior.get("prior_mean") == "stored" for prior in found.values())
         return {
-            "prior_std": {name: prior["prior_std"] for name, prior in found.items()},
+            **{key: {name: prior[key] for name, prior in found.items() if key in prior} for key in keys},
             "prior_mean": "stored" if stored else "zero",
         }
 

@@ -1,0 +1,71 @@
+"""Compare results, and say in words what differs and by how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = ["close", "different", "expect", "finite", "same_bits"]
+
+Tensors = Tensor | Mapping[str, Tensor]
+
+
+def expect(condition: bool, problem: str) -> None:
+    """Raise an AssertionError that says what the problem is, unless the condition holds."""
+    if not condition:
+        raise AssertionError(problem)
+
+
+def same_bits(found: Tensors, expected: Tensors, what: str) -> None:
+    """Expect equal tensors, bit by bit."""
+    _compare(found, expected, what, lambda a, b: bool(torch.equal(a, b) or _equal_with_nan(a, b)))
+
+
+def close(found: Tensors, expected: Tensors, what: str, tolerance: float | None = None) -> None:
+    """Expect tensors that are equal but for rounding."""
+
+    def near(a: Tensor, b: Tensor) -> bool:
+        allowed = (1e-9 if a.dtype == torch.float64 else 1e-4) if tolerance is None else tolerance
+        return bool(torch.allclose(a.double(), b.double(), rtol=allowed, atol=allowed))
+
+    _compare(found, expected, what, near)
+
+
+def different(first: Tensors, second: Tensors, what: str) -> None:
+    """Expect that at least one tensor differs."""
+    pairs = [(a, _named(second)[name]) for name, a in _named(first).items()]
+    expect(any(not torch.equal(a, b) for a, b in pairs), what)
+
+
+def finite(found: Tensor, what: str) -> None:
+    """Expect finite numbers."""
+    expect(bool(found.isfinite().all()), f"{what} is not finite: {found.detach().flatten()[:8].tolist()}")
+
+
+def _named(tensors: Tensors) -> Mapping[str, Tensor]:
+    return {"": tensors} if isinstance(tensors, Tensor) else tensors
+
+
+def _compare(found: Tensors, expected: Tensors, what: str, alike: Callable[[Tensor, Tensor], bool]) -> None:
+    one, other = _named(found), _named(expected)
+    expect(one.keys() == other.keys(), f"{what}: names differ: {sorted(set(one) ^ set(other))[:8]}")
+    for name, value in one.items():
+        place = f"{what}, {name!r}," if name else what
+        expect(value.shape == other[name].shape, f"{place} has shape {list(value.shape)}, not {list(other[name].shape)}")
+        expect(value.dtype == other[name].dtype, f"{place} has type {value.dtype}, not {other[name].dtype}")
+        expect(alike(value, other[name]), f"{place} differs{_by_how_much(value, other[name])}")
+
+
+def _by_how_much(found: Tensor, expected: Tensor) -> str:
+    if not found.numel():
+        return ""
+    gap = (found.detach().double() - expected.detach().double()).abs()
+    worst = int(gap.flatten().argmax())
+    return f" by up to {float(gap.max()):.3g}: {found.flatten()[worst].item():.9g}, not {expected.flatten()[worst].item():.9g}"
+
+
+def _equal_with_nan(a: Any, b: Any) -> bool:
+    return bool(a.is_floating_point() and torch.equal(a.isnan(), b.isnan()) and torch.equal(a.nan_to_num(), b.nan_to_num()))
