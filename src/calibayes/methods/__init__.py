@@ -19,11 +19,13 @@ from calibayes.methods.registry import build as build
 from calibayes.methods.registry import method_named as method_named
 from calibayes.methods.registry import register_method as register_method
 from calibayes.methods.settings import MethodSettings as MethodSettings
+from calibayes.methods.trajectories import LAPLACE as _LAPLACE
+from calibayes.methods.trajectories import SWAG_METHOD as _SWAG
 
 for _method in (
     *(_FNN, _BNN, _CA_FNN, _CA_BNN),
     *(_AVERAGED, _FOCAL, _SMOOTHED, _DROPOUT),
-    *(_WARM, _NATURAL),
+    *(_LAPLACE, _SWAG, _WARM, _NATURAL),
     *(_ENSEMBLE, _MIXTURE),
 ):
     register_method(_method)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from calibayes.checks import natural_number, positive, positive_integer
+from calibayes.checks import natural_number, positive, positive_integer, share
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Layout
 from calibayes.posterior.group import Group, accumulate
@@ -23,13 +23,16 @@ __all__ = ["AveragedGroup", "Collection", "SWAGGroup"]
 class Collection:
     """Which weights of a training run are collected, and what is made of them; see `calibayes.SWAG` for what each means."""
 
-    start_epoch: int
+    start_epoch: float
     every: Literal["epoch", "step"] | int
     rank: int
     scale: float
 
     def __post_init__(self) -> None:
-        positive_integer("start_epoch", self.start_epoch)
+        if isinstance(self.start_epoch, float):
+            share("start_epoch", self.start_epoch)
+        else:
+            positive_integer("start_epoch", self.start_epoch)
         if self.every not in ("epoch", "step"):
             if isinstance(self.every, str):
                 raise InvalidArgumentError(f"Expected `every` to be 'epoch', 'step' or so many steps, but got {self.every!r}.")
@@ -37,6 +40,11 @@ class Collection:
         if natural_number("rank", self.rank) == 1:
             raise InvalidArgumentError("Expected `rank` to be 0 (variances alone) or at least 2, but got 1.")
         positive("scale", self.scale)
+
+    def first(self, epochs: int) -> int:
+        """The first epoch (from 1) of so many whose weights are collected."""
+        start = self.start_epoch
+        return int(start * epochs) + 1 if isinstance(start, float) else start
 
     @property
     def steps(self) -> int | None:
@@ -51,13 +59,14 @@ class _CollectingGroup(Group, ABC):
     collected: Tensor
     epochs: Tensor
     steps: Tensor
+    first: Tensor
 
     def __init__(self, name: str, layout: Layout, values: Tensor, collection: Collection) -> None:
         super().__init__(name, layout)
         self.collection = collection
         self.theta = nn.Parameter(values)
         self.register_buffer("average", values.clone())
-        for counter in ("collected", "epochs", "steps"):
+        for counter in ("collected", "epochs", "steps", "first"):
             self.register_buffer(counter, torch.tensor(0))
 
     def mean(self) -> Tensor:
@@ -73,10 +82,15 @@ class _CollectingGroup(Group, ABC):
         """Add the loss's gradient with respect to the weights, of one sample ``[N]`` or several ``[C, N]``."""
         accumulate(self.theta, gradient if gradient.dim() == 1 else gradient.sum(0))
 
+    def begin(self, epochs: int) -> None:
+        """Find out when to begin to collect, unless that is known."""
+        if int(self.first) == 0:
+            self.first.fill_(self.collection.first(epochs))
+
     def after_step(self) -> None:
         """Collect the weights if it is time."""
         steps = self.collection.steps
-        if steps is None or int(self.epochs) + 1 < self.collection.start_epoch:
+        if steps is None or int(self.epochs) + 1 < int(self.first):
             return
         self.steps += 1
         if int(self.steps) % steps == 0:
@@ -85,7 +99,7 @@ class _CollectingGroup(Group, ABC):
     def after_epoch(self) -> None:
         """Count the epoch, and collect the weights if it is time."""
         self.epochs += 1
-        if self.collection.steps is None and int(self.epochs) >= self.collection.start_epoch:
+        if self.collection.steps is None and int(self.epochs) >= int(self.first):
             self._collect()
 
     @torch.no_grad()

@@ -37,7 +37,8 @@ class SWAG(NetworkPosterior):
 
     Args:
         net: any ``nn.Module`` that returns logits; it is copied.
-        start_epoch: the first epoch (from 1) whose weights are collected. The default suits 20 epochs: the second half.
+        start_epoch: the first epoch (from 1) whose weights are collected; or the share of the epochs before it, a half by
+            default.
         every: collect after each ``"epoch"``, after each ``"step"``, or after so many steps.
         rank: $K$, how many deviations are kept, each as large as the network; 0 for the variances alone (SWAG-Diagonal).
         scale: $c$; the paper's SWAG-Diagonal has 1.
@@ -56,7 +57,7 @@ class SWAG(NetworkPosterior):
     def __init__(
         self,
         net: nn.Module,
-        start_epoch: int = 11,
+        start_epoch: float = 0.5,
         every: Literal["epoch", "step"] | int = "epoch",
         rank: int = 20,
         scale: float = 0.5,
@@ -89,7 +90,7 @@ class SWAG(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> SWAG:
-        """Rebuild what `config` described; the weights do not matter yet."""
+        """Rebuild what `configuration` described; the weights do not matter yet."""
         roles = config["roles"]
         return cls(network_with_roles(net, config), **config["collection"], where=lambda name, _: roles.get(name) == "bayesian")
 
@@ -114,7 +115,8 @@ class SWAG(NetworkPosterior):
 
     def check_epochs(self, epochs: int) -> None:
         """Raise `InvalidArgumentError` if so many more epochs would not collect two sets of weights."""
-        behind, start = int(self._drawn().epochs), self.collection.start_epoch
+        behind = int(self._drawn().epochs)
+        start = int(self._drawn().first) or self.collection.first(behind + epochs)
         least = start + (self.collection.steps is None)
         if self.collected < 2 and behind + epochs < least:
             raise InvalidArgumentError(

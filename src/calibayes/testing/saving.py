@@ -41,19 +41,21 @@ def check_save_and_load(subject: PosteriorSubject) -> None:
 
 
 def check_config(subject: PosteriorSubject) -> None:
-    """`config` is made of plain values, and `from_config` builds a posterior that has the same one and takes the state."""
+    """`configuration` is made of plain values, and `from_config` builds a posterior that has the same one and takes the state."""
     posterior = subject.trained()
-    config = posterior.config()
+    config = posterior.configuration()
     try:
         plain = json.loads(json.dumps(config))
     except TypeError as error:
-        raise AssertionError(f"`config()` must be plain values, which JSON can hold: {error}") from error
-    expect(plain == config, "`config()` must be plain values that JSON gives back as they were: no tuples, keys are strings")
+        raise AssertionError(f"`configuration()` must be plain values, which JSON can hold: {error}") from error
+    expect(
+        plain == config, "`configuration()` must be plain values that JSON gives back as they were: no tuples, keys are strings"
+    )
     rebuilt = type(posterior).from_config(subject.case.network(seed=2), plain)
-    again = rebuilt.config()
+    again = rebuilt.configuration()
     for name in {**config, **again}:
         same = again.get(name) == config.get(name)
-        expect(same, f"`from_config` gives another `config`: {name!r} is {again.get(name)!r}, not {config.get(name)!r}")
+        expect(same, f"`from_config` gives another `configuration`: {name!r} is {again.get(name)!r}, not {config.get(name)!r}")
     rebuilt.load_state_dict(posterior.state_dict())
     expect(rebuilt.prior() == posterior.prior(), f"`from_config` gives the prior {rebuilt.prior()}, not {posterior.prior()}")
     _expect_same(subject, rebuilt.eval(), posterior, "what `from_config` and `load_state_dict` give back")

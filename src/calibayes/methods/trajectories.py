@@ -1,0 +1,51 @@
+"""Gaussians that come out of training a plain network: SWAG from its path, Laplace from the curvature at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.methods.copies import one_network
+from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.settings import MethodSettings
+from calibayes.posterior import SWAG, LastLayerLaplace
+
+__all__ = ["LAPLACE", "SWAG_METHOD", "LaplaceSettings", "SWAGSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWAGSettings(MethodSettings):
+    """The settings of SWAG, as in `calibayes.SWAG`."""
+
+    start_epoch: float = 0.5
+    rank: int = 20
+    scale: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ema is not None:
+            raise InvalidArgumentError(f"SWAG averages the weights itself, but `ema` is {self.ema!r}. Leave it out.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceSettings(MethodSettings):
+    """The settings of a Laplace approximation of the last layer, as in `calibayes.LastLayerLaplace`."""
+
+    prior_precision: float | Literal["marginal-likelihood"] = "marginal-likelihood"
+
+
+def _swag(net: Network, settings: SWAGSettings) -> Plan:
+    posterior = SWAG(one_network(net), start_epoch=settings.start_epoch, rank=settings.rank, scale=settings.scale)
+    return Plan(posterior, settings.objective(), settings.fit())
+
+
+def _laplace(net: Network, settings: LaplaceSettings) -> Plan:
+    posterior = LastLayerLaplace(one_network(net), prior_precision=settings.prior_precision)
+    return Plan(posterior, settings.objective(), settings.fit())
+
+
+SWAG_METHOD = Method("swag", "SWAG", "A Gaussian fitted to the path of the weights late in training.", SWAGSettings, _swag)
+LAPLACE = Method(
+    "laplace", "last-layer Laplace", "A Gaussian over the last layer, fitted after training.", LaplaceSettings, _laplace
+)
