@@ -48,9 +48,8 @@ def check_config(subject: PosteriorSubject) -> None:
         plain = json.loads(json.dumps(config))
     except TypeError as error:
         raise AssertionError(f"`configuration()` must be plain values, which JSON can hold: {error}") from error
-    expect(
-        plain == config, "`configuration()` must be plain values that JSON gives back as they were: no tuples, keys are strings"
-    )
+    problem = "`configuration()` must be plain values that JSON gives back as they were: no tuples, keys are strings"
+    expect(plain == config, problem)
     rebuilt = type(posterior).from_config(subject.case.network(seed=2), plain)
     again = rebuilt.configuration()
     for name in {**config, **again}:
