@@ -31,6 +31,18 @@ class Curvature(nn.Module, ABC):
         """Weights ``[..., K, D]`` from their coordinates in the eigenbasis, of the same shape."""
 
     @abstractmethod
+    def to_basis(self, weights: Tensor) -> Tensor:
+        """The inverse of `from_basis`."""
+
+    def scaled(self, noise: Tensor, scales: Tensor) -> Tensor:
+        """Multiply ``[..., K, D]`` by a function of the matrix that has these eigenvalues ``[K, D]``.
+
+        Unlike `from_basis` of scaled coordinates, the result does not depend on the signs of eigenvectors, nor on which ones
+        stand for equal eigenvalues: a rounding error in the data changes it by a rounding error.
+        """
+        return self.from_basis(self.to_basis(noise) * scales)
+
+    @abstractmethod
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
         """The covariance of the logits, ``[n, K, K]``.
 
@@ -76,6 +88,10 @@ class FullCurvature(Curvature):
         """Weights from their coordinates in the eigenbasis."""
         return (coordinates.flatten(-2) @ self.basis.T).view(coordinates.shape)
 
+    def to_basis(self, weights: Tensor) -> Tensor:
+        """The inverse of `from_basis`."""
+        return (weights.flatten(-2) @ self.basis).view(weights.shape)
+
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
         """The covariance of the logits, ``[n, K, K]``."""
         classes, columns = self.shape
@@ -111,6 +127,10 @@ class KroneckerCurvature(Curvature):
     def from_basis(self, coordinates: Tensor) -> Tensor:
         """Weights from their coordinates in the eigenbasis."""
         return self.logits_basis @ coordinates @ self.features_basis.T
+
+    def to_basis(self, weights: Tensor) -> Tensor:
+        """The inverse of `from_basis`."""
+        return self.logits_basis.T @ weights @ self.features_basis
 
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
         """The covariance of the logits, ``[n, K, K]``."""

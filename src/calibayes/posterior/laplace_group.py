@@ -53,7 +53,7 @@ class LaplaceGroup(Group):
             return self.mu
         variances = self.variances()
         noise = torch.empty_like(variances).normal_(generator=generator)
-        return self.mu + self._flat(self.curvature.from_basis(noise.mul_(variances.sqrt()))).to(self.mu.dtype)
+        return self.mu + self._flat(self.curvature.scaled(noise, variances.sqrt())).to(self.mu.dtype)
 
     def kl(self) -> Tensor:
         r"""$\frac12 \sum_i [\log(1+l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$ with $H$'s eigenvalues $l_i$."""

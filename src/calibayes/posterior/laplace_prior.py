@@ -92,7 +92,7 @@ def most_predictive(group: LaplaceGroup, features: Tensor, targets: Tensor, weig
     noise = torch.empty((_SAMPLES, *values.shape), dtype=values.dtype, device=values.device).normal_(generator=generator)
 
     def nll(decade: float) -> float:
-        shifts = group.curvature.from_basis(noise * (values + 10.0**decade).rsqrt())
+        shifts = group.curvature.scaled(noise, (values + 10.0**decade).rsqrt())
         logs = [_log_likelihoods(features @ (mean + shift).T, targets) for shift in shifts]
         return -float((torch.stack(logs).logsumexp(0).double() * weights).sum())
 
