@@ -87,13 +87,12 @@ def training_data(loaders: Any, processes: int) -> TrainingData:
         if not isinstance(examples, IterableDataset) and isinstance(examples, Sized):
             size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None) or _USUAL_BATCH
             return DatasetSource(examples, size * processes, loader.collate_fn, "train")
-    if len(found) > 1 or processes > 1:
-        what = f"there are {len(found)} of them" if len(found) > 1 else f"each of {processes} processes has a part of them"
+    if processes > 1:
         raise DataError(
-            f"The posterior needs all training examples once more, but {what}. Use one train dataloader of a Dataset with "
-            "`__len__`, and batches made of its examples."
+            f"The posterior needs all training examples once more, but each of {processes} processes has a part of them. Use a "
+            "train dataloader of a Dataset with `__len__`, which makes batches of its examples."
         )
-    return _LoaderOrder(loader)
+    return _LoaderOrder(loaders)
 
 
 class _LoaderOrder:

@@ -12,12 +12,12 @@ _ENDLESS = 1000  # epochs of a Trainer without an end: what Lightning itself tak
 
 def planned_epochs(trainer: Any) -> int:
     """How many epochs a training has at most; a stream that only ``max_steps`` ends is one."""
-    batches = trainer.num_training_batches
+    batches: float = trainer.num_training_batches
     stream = math.isinf(batches)
     epochs: int = trainer.max_epochs
     if epochs in (None, -1):
         epochs = 1 if stream else _ENDLESS
     if stream or trainer.max_steps == -1:
         return epochs
-    steps = math.ceil(batches / trainer.accumulate_grad_batches)
+    steps = math.ceil(batches / int(trainer.accumulate_grad_batches))
     return max(1, min(epochs, math.ceil(int(trainer.max_steps) / steps)))

@@ -11,14 +11,17 @@ class TermMeans:
     """The means of the terms of the loss, before their weights, over the steps since they were last taken."""
 
     def __init__(self) -> None:
-        self._steps: list[StepTerms] = []
+        self._sums: dict[str, float] = {}
+        self._steps = 0
 
     def add(self, terms: StepTerms) -> None:
         """Count a step."""
-        self._steps.append(terms)
+        self._steps += 1
+        for name, value in terms.values.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
 
     def take(self) -> dict[str, float]:
         """The means by name, none without a step; from here on only later steps count."""
-        steps, self._steps = self._steps, []
-        names = steps[0].values if steps else ()
-        return {name: sum(step.values[name] for step in steps) / len(steps) for name in names}
+        sums, steps = self._sums, self._steps
+        self._sums, self._steps = {}, 0
+        return {name: value / steps for name, value in sums.items()}
