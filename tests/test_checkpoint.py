@@ -72,7 +72,8 @@ def test_a_posterior_in_another_precision_is_not_loaded_silently(tmp_path: Path)
     cb.save(cb.MeanField(Net()).double(), tmp_path / "model")
     with pytest.raises(ModelFileError, match=r"torch.float64 in the file and .*torch.float32 in the network"):
         cb.load(tmp_path / "model", Net())
-    assert cb.load(tmp_path / "model", Net().double()).mean()["head.bias"].dtype == torch.float64
+    loaded = cb.load(tmp_path / "model", Net().double()).members[0]
+    assert loaded.mean()["head.bias"].dtype == torch.float64
 
 
 def test_another_architecture_says_which_parameter_differs(tmp_path: Path) -> None:

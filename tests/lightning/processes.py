@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,22 @@ import torch
 pytest.importorskip("lightning")
 from lightning.pytorch import Callback
 from tests.lightning.own import OwnModule
-from tests.lightning.toy import SCHEMES, adam, data, loader, module, perceptron, state, trainer, with_batch_norm
+from tests.lightning.toy import (
+    SCHEMES,
+    adam,
+    data,
+    loader,
+    module,
+    perceptron,
+    posterior_and_objective,
+    state,
+    trainer,
+    with_batch_norm,
+)
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, DistributedSampler, Sampler, TensorDataset
 
+import calibayes as cb
 from calibayes.lightning import CalibayesModule
 
 N, BATCH, EPOCHS = 65, 20, 14  # 56 steps; neither two nor three processes can share the last five examples evenly
@@ -102,6 +115,7 @@ def cases(size: int) -> dict[str, Callable[[int, int], dict[str, Any]]]:
             )
             found[f"dealt to {shares} by Lightning"] = partial(trained, perceptron, "ca-bnn", train=train)
     found["noisy optimiser"] = partial(trained, perceptron, "bnn", optimizer=lambda parameters: Noisy(parameters, lr=0.1))
+    found["ensemble"] = ensemble
     found["term alone"] = own
     return found
 
@@ -117,6 +131,22 @@ def trained(
     optimizer: Any = adam,
 ) -> dict[str, Any]:
     here = module(scheme, lambda: net(dropout=0.0), optimizer=optimizer, samples=samples)
+    return fitted(here, rank, size, train, scheme == "ca-bnn")
+
+
+def ensemble(rank: int, size: int) -> dict[str, Any]:
+    """A point, and a distribution whose standard deviations have no gradient in the first epochs; averaged."""
+    posterior, objective = posterior_and_objective("ca-fnn", with_batch_norm(dropout=0.0))
+    warm = cb.MeanField(with_batch_norm(dropout=0.0), init_std=0.05, epochs_before=4)
+    members = cb.Ensemble([posterior, warm])
+    settings: dict[str, Any] = {"optimizer": adam, "samples": 2, "evaluation_samples": 4, "seed": 3}
+    here = CalibayesModule(members, replace(objective, beta=0.1), averaging=cb.EMA(0.9), **settings)
+    return fitted(here, rank, size)
+
+
+def fitted(
+    here: CalibayesModule, rank: int, size: int, train: DataLoader[Any] | None = None, scored: bool = False
+) -> dict[str, Any]:
     if rank:  # a process's own initial values do not matter
         with torch.no_grad():
             next(here.posterior.parameters()).zero_()
@@ -128,7 +158,7 @@ def trained(
     run = trainer(EPOCHS, use_distributed_sampler=train is not None, **settings)
     run.fit(here, batches(rank, size) if train is None else train, valid)
     found = {"weights": state(here), "steps": run.global_step, "validations": validations.found}
-    return {**found, **(evaluated(here, size) if scheme == "ca-bnn" else {})}
+    return {**found, **(evaluated(here, size) if scored else {})}
 
 
 def evaluated(here: CalibayesModule, size: int) -> dict[str, Any]:

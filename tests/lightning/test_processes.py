@@ -14,7 +14,7 @@ pytest.importorskip("lightning")
 from tests.lightning import processes
 from tests.lightning.toy import MARKS
 
-pytestmark = MARKS
+pytestmark = [*MARKS, pytest.mark.processes]
 
 Results = dict[int, list[dict[str, Any]]]
 

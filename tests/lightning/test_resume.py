@@ -137,7 +137,7 @@ def test_a_checkpoint_can_be_loaded_and_saved_as_a_model(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ({"prior_std": 0.5}, r"`prior_std` is \{'\*': 0\.05\} there and \{'\*': 0\.5\} here"),
+        ({"prior_std": 0.5}, r"`prior_std\.\*` is 0\.05 there and 0\.5 here"),
         ({"prior_mean": "initial"}, "`prior_mean` is zero there and stored here"),
     ],
 )

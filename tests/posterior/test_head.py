@@ -105,7 +105,7 @@ def test_the_audit_says_what_is_run_once(capsys: pytest.CaptureFixture[str]) -> 
 def frozen_backbone(dropout: float = 0.0) -> cb.MeanField:
     net = Net()
     net.body.requires_grad_(False)
-    net.body_dropout = nn.Dropout(dropout)  # type: ignore[assignment]
+    net.body_dropout = nn.Dropout(dropout)
     return cb.MeanField(net, init_std=0.3)
 
 

@@ -73,6 +73,7 @@ def plain_loop(
         for batch, index in enumerate(order.split(BATCH)):
             beta = objective.beta(step) if callable(objective.beta) else objective.beta
             lam = objective.lam
+            assert lam is not None
             assert not callable(lam)
             ess = N / beta
             gradient = {name: torch.zeros_like(value) for name, value in mean.items()}
@@ -207,7 +208,8 @@ def test_the_bias_of_a_fast_curvature_average_is_the_one_that_theory_says() -> N
 
         def look(each: Posterior, epoch: int, seen: list[Tensor] = seen) -> None:
             if epoch > 100:
-                seen.append((-2 * each.groups[0].rho.detach()).exp())  # type: ignore[operator]
+                assert isinstance(each, cb.MeanField)
+                seen.append((-2 * each.rho.detach()).exp())
 
         cb.fit(
             posterior,
@@ -341,12 +343,12 @@ def test_without_samples_mu_takes_steps_of_adamw_and_the_curvature_stays() -> No
     twin = posterior_of(mlp())
     settings = cb.NaturalGradient(lr=0.5, point_lr=0.02, point_weight_decay=0.1)
     optimizer = settings.bind(posterior, cb.Objective(beta=0.4), N)
-    adamw = torch.optim.AdamW([group.mean() for group in twin.groups], lr=0.02, weight_decay=0.1)  # type: ignore[operator]
+    adamw = torch.optim.AdamW([group.mean() for group in twin.groups], lr=0.02, weight_decay=0.1)
     rho = posterior.rho.detach().clone()
     for step in range(5):
         for group, other in zip(posterior.groups, twin.groups, strict=True):
-            gradient = torch.randn_like(group.mean())  # type: ignore[operator]
-            group.mean().grad, other.mean().grad = gradient, gradient.clone()  # type: ignore[operator]
+            gradient = torch.randn_like(group.mean())
+            group.mean().grad, other.mean().grad = gradient, gradient.clone()
         if step == 3:  # a scheduler scales these steps too
             for optimiser in (optimizer, adamw):
                 for each in optimiser.param_groups:
@@ -354,7 +356,7 @@ def test_without_samples_mu_takes_steps_of_adamw_and_the_curvature_stays() -> No
         optimizer.step()
         adamw.step()
     for group, other in zip(posterior.groups, twin.groups, strict=True):
-        torch.testing.assert_close(group.mean(), other.mean(), rtol=1e-12, atol=1e-12)  # type: ignore[operator]
+        torch.testing.assert_close(group.mean(), other.mean(), rtol=1e-12, atol=1e-12)
     assert torch.equal(posterior.rho.detach(), rho)
 
 

@@ -46,6 +46,7 @@ def cases() -> dict[str, Any]:
             found[f"{scheme}, R={samples}"] = partial(trained, Bag, scheme, samples)
     # Not Adam: some gradients of attention are zero but for rounding, which Adam divides by itself.
     found["BERT"] = partial(trained, lambda: bert().double(), "ca-bnn", 2, optim="sgd", learning_rate=0.1)
+    found["ensemble"] = partial(trained, Bag, "ca-bnn", 2, members=True)
     found["filled up"] = partial(trained, Bag, "ca-bnn", 2, count=N - 3, train_sampling_strategy="sequential")
     return found
 
@@ -57,7 +58,7 @@ def examples(count: int, size: int) -> Any:
 
 
 def trained(
-    network: Any, scheme: str, samples: int, folder: Path, size: int, *, count: int = N, **others: Any
+    network: Any, scheme: str, samples: int, folder: Path, size: int, *, count: int = N, members: bool = False, **others: Any
 ) -> dict[str, Any]:
     lam, beta = SCHEMES[scheme]
     args = arguments(
@@ -77,7 +78,9 @@ def trained(
     settings: dict[str, Any] = {
         "args": args,
         "objective": cb.Objective(lam=lam, beta=beta, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1)),
-        "posterior": "mean-field" if beta else "point",
+        "posterior": "mixture" if members else "mean-field" if beta else "point",
+        "method_settings": {"members": 2, "epochs_before": 3} if members else None,
+        "averaging": cb.EMA(0.9) if members else None,
         "samples": samples,
         "train_dataset": examples(count, size),
         "dataset_size": count,

@@ -27,8 +27,7 @@ def test_a_step_has_the_gradient_of_the_data_terms_alone(tmp_path: Path) -> None
     found = trainer(tmp_path, bert().double(), args=args, objective=objective, optimizer=OPTIMIZER, dataset_size=40)
     twin = cb.MeanField(bert().double(), prior_mean="initial").eval()
     assert torch.equal(weights(found), torch.cat([parameter.detach() for parameter in twin.parameters()]))
-    scales = twin.scales()
-    draws = [twin.draw(generator_for(torch.device("cpu"), 42, "noise", 0, 0, r), scales) for r in range(2)]
+    draws = [twin.draw(generator_for(torch.device("cpu"), 42, "noise", 0, 0, r)) for r in range(2)]
     logits = torch.stack([twin.call(vectors, data.inputs()).logits for vectors in draws])
     objective(logits, data.labels, torch.zeros(()), dataset_size=40).total.backward()
     OPTIMIZER.bind(twin, objective, 40).step()

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 from tests.distributed.launch import python, torchrun
 from tests.transformers import processes
 
-pytestmark = pytest.mark.transformers
+pytestmark = [pytest.mark.transformers, pytest.mark.processes]
 
 Results = dict[int, list[dict[str, Any]]]
 LAUNCHED = "ca-bnn, R=4"

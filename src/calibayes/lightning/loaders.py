@@ -10,13 +10,16 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from calibayes.data.sources import examples_of
+from calibayes.data.sources import Batch, as_batch, examples_of
+from calibayes.data.sources.datasets import DatasetSource
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
+from calibayes.training.framework_run import TrainingData
 
-__all__ = ["flat", "number_of_examples", "own_examples", "shuffle_by_epoch"]
+__all__ = ["flat", "number_of_examples", "own_examples", "shuffle_by_epoch", "training_data"]
 
 _RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
+_USUAL_BATCH = 128
 
 
 def flat(loaders: Any) -> list[Any]:
@@ -68,6 +71,41 @@ def shuffle_by_epoch(loaders: Any, seed: int, epoch: int, rank: int) -> None:
         for sampler in _samplers(loader):
             if isinstance(sampler, _RANDOM):
                 sampler.generator = generator_for(torch.device("cpu"), seed, "shuffle", epoch)
+
+
+def training_data(loaders: Any, processes: int) -> TrainingData:
+    """All the training data, to be read once more: from the data set where it has a length, else as the dataloader has them.
+
+    Args:
+        loaders: the train dataloader.
+        processes: how many there are; each reads everything, in batches that are those of all of them together.
+    """
+    found = flat(loaders)
+    loader = found[0]
+    if len(found) == 1 and isinstance(loader, DataLoader) and loader.batch_sampler is not None:
+        examples = examples_of(loader)
+        if not isinstance(examples, IterableDataset) and isinstance(examples, Sized):
+            size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None) or _USUAL_BATCH
+            return DatasetSource(examples, size * processes, loader.collate_fn, "train")
+    if processes > 1:
+        raise DataError(
+            f"The posterior needs all training examples once more, but each of {processes} processes has a part of them. Use a "
+            "train dataloader of a Dataset with `__len__`, which makes batches of its examples."
+        )
+    return _LoaderOrder(loaders)
+
+
+class _LoaderOrder:
+    """Batches as a dataloader has them."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
+        return self.ordered()
+
+    def ordered(self) -> Iterator[Batch]:
+        return (as_batch(batch, "train") for batch in self._loader)
 
 
 def _samplers(loader: Any) -> Iterator[Any]:

@@ -1,32 +1,36 @@
-"""Any network, trained by any of the four schemes, as a LightningModule."""
+"""Any network, trained by any method, as a LightningModule."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-import torch.distributed as dist
-from lightning.pytorch import LightningModule
 from lightning.pytorch.strategies import DDPStrategy
 from torch import Tensor, nn
 
-from calibayes.checkpoint import check_prior
-from calibayes.checks import integer, number_of_samples, positive_integer
-from calibayes.data.sources import as_batch
-from calibayes.devices import widest
-from calibayes.distributed import ALONE, Processes
+from calibayes.checks import integer, positive_integer
+from calibayes.data.sources import Batch, as_batch
 from calibayes.errors import InvalidArgumentError
-from calibayes.lightning.evaluation import Evaluation
-from calibayes.lightning.loaders import number_of_examples, shuffle_by_epoch
-from calibayes.lightning.sampled import SampledNetwork
-from calibayes.metrics.scores import Scores
+from calibayes.lightning.idle import idle_parameters, with_idle
+from calibayes.lightning.loaders import number_of_examples, shuffle_by_epoch, training_data
+from calibayes.lightning.plans import planned_epochs
+from calibayes.lightning.predicting import PredictingModule
+from calibayes.lightning.sampled import SampledNetwork, sampled_members
+from calibayes.lightning.telling import TellPosterior
+from calibayes.methods import build, method_named
+from calibayes.methods.doors import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
+from calibayes.objective.values import Terms
 from calibayes.posterior import Point
 from calibayes.posterior.base import Posterior
-from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
+from calibayes.predictive import Samples
 from calibayes.randomness import seed_globally
+from calibayes.training.averaging import Averaging
 from calibayes.training.data_terms import Place
+from calibayes.training.framework_run import FrameworkRun, TrainingData, checked_averaging
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
 from calibayes.training.precision import check_full_precision
 from calibayes.training.schedulers import SchedulerFactory
@@ -34,24 +38,21 @@ from calibayes.training.step import check_finite, handles_kl
 
 __all__ = ["CalibayesModule"]
 
-_PRIOR = "calibayes_prior"
-_METRICS = ("nll", "accuracy", "ece", "brier")
-_FIELDS = ("probs", "confidence", "decision", "entropy", "epistemic", "aleatoric")
 
-
-class CalibayesModule(LightningModule):  # type: ignore[misc]
-    r"""A posterior and an objective for Lightning's Trainer: Algorithm 1, for all four schemes.
+class CalibayesModule(PredictingModule):
+    r"""A posterior and an objective for Lightning's Trainer: Algorithm 1, for every posterior and method.
 
     Every step draws the same $\theta_r$ in all processes and takes the calibration term, and batch norms, over the batch of
     all of them, so that training under ``strategy="ddp"`` gives the weights of a single process. Batches are
-    ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``.
+    ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``. Each member of an `Ensemble` is trained on its own loss, with
+    noise, dropout, running statistics and clipping of its own, on the same batches.
 
-    Logged are ``train_loss`` and its terms by name, say ``cross_entropy``, ``calibration`` and ``kl``, at every step, and
-    ``val_nll``, ``val_accuracy``, ``val_ece`` and ``val_brier`` (``test_…``) of the ensemble over all examples of all
-    processes. Every term must be taken on the training batch.
+    Logged are ``train_loss`` and its terms by name, say ``cross_entropy``, ``calibration`` and ``kl``, at every step (of an
+    `Ensemble` the means over its members), and ``val_nll``, ``val_accuracy``, ``val_ece`` and ``val_brier`` (``test_…``) of
+    the predictive ensemble over all examples of all processes. Every term must be taken on the training batch.
 
     Args:
-        posterior: a `Point` (FNN, CA-FNN) or a `MeanField` (BNN, CA-BNN); a network alone is made a `Point`.
+        posterior: a `Point`, a `MeanField`, an `Ensemble` or any other; a network alone is made a `Point`.
         objective: what is minimised.
         optimizer: a factory, parameters → optimiser; called with named parameter groups, $\rho$ without weight decay. Or a
             `NaturalGradient`.
@@ -60,6 +61,8 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         monitor: the metric that a ``ReduceLROnPlateau`` looks at.
         samples: $R$, samples of the weights a step.
         dataset_size: $|D|$, which the KL term is divided by; ``"auto"`` asks the Trainer's train dataloader.
+        averaging: an average of the weights over training, `EMA(0.99)` say: what validation sees, what the weights in
+            checkpoints are, and what the posterior has after training.
         evaluation_samples: $S$ of validation and test, or ``"mean"`` for the mean weights.
         prediction_samples: $S$ of ``Trainer.predict``, likewise.
         seed: of noise, dropout and shuffling. Global generators are seeded from it at every step.
@@ -87,34 +90,54 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         monitor: str = "val_nll",
         samples: int = 1,
         dataset_size: int | Literal["auto"] = "auto",
+        averaging: Averaging | None = None,
         evaluation_samples: Samples = 10,
         prediction_samples: Samples = 20,
         seed: int = 0,
     ) -> None:
-        super().__init__()
         check_batch_terms(checked_objective(objective), "CalibayesModule", logged=("train_loss",))
         if scheduler_interval not in ("epoch", "step"):
             raise InvalidArgumentError(
                 f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}."
             )
-        self.posterior = posterior if isinstance(posterior, Posterior) else Point(posterior)
+        super().__init__(
+            posterior if isinstance(posterior, Posterior) else Point(posterior),
+            checked_averaging(averaging),
+            evaluation_samples,
+            prediction_samples,
+            integer("seed", seed),
+        )
         self.objective = objective
         self.samples = positive_integer("samples", samples) if self.posterior.num_bayesian else 1
         self.dataset_size = dataset_size if dataset_size == "auto" else positive_integer("dataset_size", dataset_size)
-        self.evaluation_samples = number_of_samples("evaluation_samples", evaluation_samples)
-        self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
-        self.seed = integer("seed", seed)
-        self.scores: dict[str, Scores] = {}
         self._optimizer, self._scheduler = optimizer, scheduler
         self._plan = {"interval": scheduler_interval, "monitor": monitor}
-        self._evaluation: Evaluation | None = None
         self._size = 1
-        self._network: SampledNetwork | None = None
+        self._networks: list[SampledNetwork] = []
+        self._telling = TellPosterior()
+        self._idle: list[nn.Parameter] = []
         self._accumulated = 1
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The network's output at the mean weights."""
-        return self.posterior(*args, **kwargs)
+    @classmethod
+    def from_method(cls, method: str, net: nn.Module | Callable[[], nn.Module], **settings: Any) -> CalibayesModule:
+        """The module for a method by name: its posterior, objective, optimiser, samples and average of the weights.
+
+        Args:
+            method: one of `calibayes.METHODS`.
+            net: a network, or a function that makes one, as for `calibayes.build`.
+            settings: those of the method and those of this class, by name; the latter go before what the method chooses.
+
+        Examples:
+            >>> from calibayes.lightning import CalibayesModule
+            >>> module = CalibayesModule.from_method("ensemble", torch.nn.Linear(4, 3), members=2, dataset_size=100)
+            >>> len(module.posterior.members), module.dataset_size
+            (2, 100)
+        """
+        chosen = method_named(method)
+        known = [name for name, each in inspect.signature(CalibayesModule).parameters.items() if each.kind is each.KEYWORD_ONLY]
+        own = {name: value for name, value in settings.items() if name in known and not chosen.has(name)}
+        plan = build(method, net, **{name: value for name, value in settings.items() if name not in own})
+        return cls(plan.posterior, plan.objective, **{**fit_settings(plan, known, method, "CalibayesModule"), **own})
 
     def configure_optimizers(self) -> Any:
         """What the factories make."""
@@ -122,6 +145,10 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         if self._scheduler is None:
             return made
         return {"optimizer": made, "lr_scheduler": {"scheduler": self._scheduler(made), **self._plan}}
+
+    def configure_callbacks(self) -> list[Any]:
+        """The callback that tells the posterior about steps and epochs; a subclass with others adds them to these."""
+        return [self._telling]
 
     # --- training ---
 
@@ -136,15 +163,19 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         instead = f"Use `net.float()`, and `Trainer(precision='bf16-mixed')` instead of {trainer.precision!r}."
         check_full_precision(self.posterior, instead)
         self.posterior.train()
+        self._run = None
 
     def on_train_start(self) -> None:
-        """Find out how many examples there are."""
+        """Find out how many examples there are, and tell the posterior how many epochs."""
         if self.posterior.num_bayesian:
             self._size = self._examples()
         # After its sanity check Lightning sets attributes of modules that it knows, and those of the network are not among
         # them: in evaluation mode its batch norms would pass for frozen ones, which processes need not share.
         self.posterior.train()
-        self._network = SampledNetwork(self.posterior, self.samples, self.seed, self._processes())
+        self._networks = sampled_members(self.posterior, self.samples, self.seed, self._processes())
+        self._run = self._telling.run = FrameworkRun(self.posterior, self.averaging, self._data, self.seed)
+        resumed = self.trainer.ckpt_path is not None
+        self._run.begin(planned_epochs(self.trainer), resumed=resumed, saved=self._saved_average if resumed else None)
 
     def on_train_epoch_start(self) -> None:
         """Let what is random in the data depend on seed and epoch."""
@@ -153,29 +184,55 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
         self._seed_data(0)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """The loss of one batch of all processes."""
-        assert self._network is not None
+        """The loss of one batch of all processes: the sum of the members' own."""
         found, place = as_batch(batch, "train"), Place(self.current_epoch, batch_idx, self.global_step)
-        logits = self._network.logits(found, place)
-        with torch.autocast(self.device.type, enabled=False):
-            kl, group = self.posterior.kl(), self._processes().group
-            kl = kl.detach() if handles_kl(self.optimizers()) else kl
-            terms = self.objective(logits, found.targets, kl, dataset_size=self._size, step=place.step, group=group)
+        members = [self._terms(network, found, place) for network in self._networks]
         # One transfer, in the loss's own type: not every device has float64.
-        total, *numbers = torch.stack([value.detach().to(terms.total.dtype) for value in terms]).tolist()
-        values = dict(zip(terms.values, numbers, strict=True))
+        numbers = [[value.detach().to(terms.total.dtype) for value in terms] for terms in members]
+        total, *means = torch.stack([torch.stack(each) for each in numbers]).mean(0).tolist()
+        values = dict(zip(members[0].values, means, strict=True))
         check_finite(values, place, "`Trainer(gradient_clip_val=1.0)`")
         self.log("train_loss", total, prog_bar=True, batch_size=found.total)
         self.log_dict(values, batch_size=found.total)
-        return terms.total
+        loss = sum([terms.total for terms in members[1:]], start=members[0].total)
+        if self.trainer.world_size == 1:
+            return loss
+        self._idle = idle_parameters(loss, self.posterior.parameters())
+        return with_idle(loss, self._idle)
+
+    def _terms(self, network: SampledNetwork, batch: Batch, place: Place) -> Terms:
+        """The objective of one member."""
+        logits = network.logits(batch, place)
+        with torch.autocast(self.device.type, enabled=False):
+            kl, group = network.posterior.kl(), self._processes().group
+            kl = kl.detach() if handles_kl(self.optimizers()) else kl
+            return self.objective(logits, batch.targets, kl, dataset_size=self._size, step=place.step, group=group)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Let an optimiser that draws noise draw the same in every process."""
+        for parameter in self._idle:
+            parameter.grad = None
         seed_globally(self.seed, "optimizer", self.global_step)
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: float | None = None, gradient_clip_algorithm: str | None = None
+    ) -> None:
+        """Clip the gradient of each member by its own norm."""
+        members = self.posterior.members
+        if len(members) == 1 or not gradient_clip_val or gradient_clip_algorithm == "value":
+            super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
+            return
+        for member in members:
+            nn.utils.clip_grad_norm_(member.parameters(), gradient_clip_val)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Let what is random in the next batch depend on its place, and on the process."""
         self._seed_data(batch_idx + 1)
+
+    def on_train_end(self) -> None:
+        """Give the posterior the average of the weights, if there is one, and tell it that training is over."""
+        assert self._run is not None
+        self._run.finish()
 
     def _examples(self) -> int:
         """$|D|$."""
@@ -185,6 +242,9 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
             # Optimisers are made before dataloaders; asking for the number of steps makes the Trainer set them up.
             assert self.trainer.estimated_stepping_batches
         return number_of_examples(self.trainer.train_dataloader)
+
+    def _data(self) -> TrainingData:
+        return training_data(self.trainer.train_dataloader, self.trainer.world_size)
 
     def _seed_data(self, batch: int) -> None:
         """Let what is random in a batch of this process depend on its place."""
@@ -201,64 +261,3 @@ class CalibayesModule(LightningModule):  # type: ignore[misc]
                 stacklevel=2,
             )
             self._accumulated = count
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Note the prior, which is no part of the weights."""
-        checkpoint[_PRIOR] = self.posterior.prior()
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Check that the weights were trained with the same prior."""
-        if _PRIOR in checkpoint:
-            check_prior(checkpoint[_PRIOR], self.posterior, "The checkpoint")
-
-    # --- validation, test and prediction ---
-
-    def on_validation_epoch_start(self) -> None:
-        """Start anew."""
-        self._evaluation = Evaluation(self.trainer.val_dataloaders)
-
-    def on_test_epoch_start(self) -> None:
-        """Start anew."""
-        self._evaluation = Evaluation(self.trainer.test_dataloaders)
-
-    def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Predict a batch."""
-        self._evaluate(batch, dataloader_idx, "validation")
-
-    def test_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Predict a batch."""
-        self._evaluate(batch, dataloader_idx, "test")
-
-    def on_validation_epoch_end(self) -> None:
-        """Log the metrics of all examples."""
-        self._log_scores("val")
-
-    def on_test_epoch_end(self) -> None:
-        """Log the metrics of all examples."""
-        self._log_scores("test")
-
-    def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Tensor]:
-        """The fields of a `calibayes.Predictive` by name; labels in the batch are ignored."""
-        found = self._predicted(inputs_of(batch), self.prediction_samples)
-        return {name: getattr(found, name) for name in _FIELDS}
-
-    def _evaluate(self, batch: Any, loader: int, name: str) -> None:
-        found = as_batch(batch, name)
-        assert self._evaluation is not None
-        self._evaluation.update(self._predicted(found.inputs, self.evaluation_samples).probs, found.targets, loader)
-
-    def _predicted(self, inputs: Any, samples: Samples) -> Predictive:
-        wanted = samples_for(self.posterior, samples)
-        return predict(self.posterior, inputs, samples=wanted, seed=self.seed, dtype=widest(self.posterior.device))
-
-    def _log_scores(self, stage: str) -> None:
-        assert self._evaluation is not None
-        for suffix, scores in self._evaluation.scores(self._processes()).items():
-            self.scores[f"{stage}{suffix}"] = scores
-            values = {f"{stage}_{name}{suffix}": float(getattr(scores, name)) for name in _METRICS}
-            # All processes have the same; Lightning warns if it is not told so.
-            self.log_dict(values, sync_dist=True, add_dataloader_idx=False)
-        self._evaluation = None
-
-    def _processes(self) -> Processes:
-        return Processes.of(dist.group.WORLD) if self.trainer.world_size > 1 else ALONE

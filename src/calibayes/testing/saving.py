@@ -41,7 +41,7 @@ def check_save_and_load(subject: PosteriorSubject) -> None:
 
 
 def check_config(subject: PosteriorSubject) -> None:
-    """`configuration` is made of plain values, and `from_config` builds a posterior that has the same one and takes the state."""
+    """`configuration` is made of plain values, and `from_config` builds a posterior with the same one that takes the state."""
     posterior = subject.trained()
     config = posterior.configuration()
     try:

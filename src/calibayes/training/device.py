@@ -1,14 +1,17 @@
-"""The device to train on."""
+"""The device to train on, and batches there."""
 
 from __future__ import annotations
 
 import torch
 
+from calibayes.data.sources import Batch
+from calibayes.data.structure import moved
+from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["chosen_device"]
+__all__ = ["chosen_device", "on_device"]
 
 
 def chosen_device(device: str | torch.device | None, processes: Processes = ALONE) -> torch.device:
@@ -21,3 +24,9 @@ def chosen_device(device: str | torch.device | None, processes: Processes = ALON
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device() if processes.size == 1 else local_gpu())
     return torch.device("mps" if torch.backends.mps.is_available() and processes.size == 1 else "cpu")
+
+
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The same batch on a device."""
+    weights = None if batch.weights is None else batch.weights.to(device, widest(device))
+    return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total, weights)

@@ -5,22 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
-from calibayes.data.sources import Source
+from calibayes.data.sources import Batch
 from calibayes.data.structure import moved, rows
 from calibayes.posterior import NetworkPosterior, Posterior
+from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import derived_seed, preserved_global_state, seed_globally
 
-__all__ = ["exchange_buffers", "norm_statistics", "replaced_buffers"]
+__all__ = ["Epochs", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
+
+
+class Epochs(Protocol):
+    """Data with an order of batches for each seed and epoch."""
+
+    def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
+        """The batches of an epoch."""
+        ...
+
+
+def member_norm_statistics(posterior: Posterior, train: Callable[[], Epochs], seed: int) -> dict[str, Tensor]:
+    """Return `norm_statistics` of every member of a posterior, by the names of ``posterior.buffer_values()``.
+
+    Args:
+        posterior: a posterior over one network, or an ensemble, in training mode.
+        train: returns the training data; called only if there are statistics to take.
+        seed: that of the ensemble.
+    """
+    found: dict[str, Tensor] = {}
+    for index, member in enumerate(posterior.members):
+        if _norms(member):
+            prefix = "" if member is posterior else f"{index}."
+            statistics = norm_statistics(member, train(), member_seed(seed, index))
+            found |= {f"{prefix}{name}": value for name, value in statistics.items()}
+    return found
 
 
 def norm_statistics(
-    posterior: NetworkPosterior, train: Source, seed: int, micro_batch_size: int | None = None
+    posterior: NetworkPosterior, train: Epochs, seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return the running statistics of the mean weights, by buffer name: the mean over one pass through the training data.
 
@@ -34,11 +60,7 @@ def norm_statistics(
         seed: of the order, the augmentation and the dropout of the pass.
         micro_batch_size: how many examples go through the network at once, at most; the whole batch by default.
     """
-    norms = {
-        name: part
-        for name, part in posterior.structure().named_modules()
-        if isinstance(part, _NormBase) and part.training and part.track_running_stats
-    }
+    norms = _norms(posterior)
     if not norms:
         return {}
     device = posterior.device
@@ -61,8 +83,8 @@ def norm_statistics(
 
 
 def exchange_buffers(posterior: Posterior, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Write to the buffers of a posterior over one network, by name; returns what was in them."""
-    buffers = posterior.members[0].buffer_values() if values else {}
+    """Write to the buffers of a posterior, by name; returns what was in them."""
+    buffers = posterior.buffer_values() if values else {}
     before = {name: buffers[name].clone() for name in values}
     for name, value in values.items():
         buffers[name].copy_(value)
@@ -79,7 +101,15 @@ def replaced_buffers(posterior: Posterior, values: Callable[[], Mapping[str, Ten
         exchange_buffers(posterior, before)
 
 
-def _parts(train: Source, seed: int, most: int | None) -> Iterator[Any]:
+def _norms(posterior: NetworkPosterior) -> dict[str, _NormBase]:
+    return {
+        name: part
+        for name, part in posterior.structure().named_modules()
+        if isinstance(part, _NormBase) and part.training and part.track_running_stats
+    }
+
+
+def _parts(train: Epochs, seed: int, most: int | None) -> Iterator[Any]:
     for batch in train.epoch(seed, 0):
         count = 1 if most is None else -(-batch.total // most)
         for k in range(count):

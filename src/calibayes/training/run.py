@@ -8,19 +8,17 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.sources import Batch, Source
-from calibayes.data.structure import moved
-from calibayes.devices import widest
 from calibayes.errors import CheckpointError
 from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.training.averaging import Averaging, WeightAverage
 from calibayes.training.callback import OnEpoch, called
 from calibayes.training.data_terms import Place
+from calibayes.training.device import on_device
 from calibayes.training.history import History
 from calibayes.training.interrupt import Interrupt, interruptible
 from calibayes.training.norm_statistics import exchange_buffers, norm_statistics, replaced_buffers
@@ -130,7 +128,7 @@ class Run:
             self.stepper.stop = interrupt.requested
             held_out = self._drawn(self.calibration_data, "held-out", batch.total, place)
             outside = self._drawn(self.out_of_domain, "out-of-domain", batch.total, place)
-            terms = self.stepper.step(_moved(batch, device), held_out, place, outside)
+            terms = self.stepper.step(on_device(batch, device), held_out, place, outside)
             self.history.steps.append(terms)
             self.batch += 1
             self.step += 1
@@ -156,7 +154,7 @@ class Run:
             return None
         processes = self.stepper.processes
         drawn = source.draw(count, self.seed, stream, place.epoch, place.batch, processes=processes)
-        return _moved(drawn, self.stepper.posterior.device)
+        return on_device(drawn, self.stepper.posterior.device)
 
     def _end_epoch(self, progress: Progress) -> None:
         check_weights(self.stepper.posterior, self.epoch + 1, self.step)
@@ -211,7 +209,7 @@ class Run:
 
     def _batches(self) -> Iterator[Batch]:
         device = self.stepper.posterior.device
-        return (_moved(batch, device) for batch in self.train.ordered())
+        return (on_device(batch, device) for batch in self.train.ordered())
 
     def _norm_statistics(self) -> dict[str, Tensor]:
         settings, posterior = self.stepper.settings, self.stepper.posterior
@@ -259,8 +257,3 @@ class Run:
             self.average.load(state["average"])
         early: Literal["early"] | None = "early" if state.get("stopping_early") else None  # as version 0.1 wrote it
         self.ending, self._spent = state.get("ending", early), state["spent"]
-
-
-def _moved(batch: Batch, device: torch.device) -> Batch:
-    weights = None if batch.weights is None else batch.weights.to(device, widest(device))
-    return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total, weights)

@@ -13,10 +13,14 @@ from calibayes import checkpoint
 from calibayes.errors import CheckpointError, ModelFileError
 from calibayes.extras import package
 from calibayes.posterior.base import Posterior
+from calibayes.training.averaging import Averaging
+from calibayes.training.framework_run import check_saved_average
+from calibayes.treefile import TreeFileError, read_tree, write_tree
 
-__all__ = ["base_network", "load", "restore", "write"]
+__all__ = ["base_network", "load", "restore", "restore_average", "write", "write_average"]
 
 _POSTERIOR = "posterior.safetensors"
+_AVERAGE = "averaging.safetensors"
 _ADAPTER = "adapter_config.json"
 
 
@@ -56,15 +60,44 @@ def write(posterior: Posterior, folder: str | Path) -> None:
 def restore(posterior: Posterior, folder: str | Path) -> None:
     """Give a posterior the values that were written of one like it."""
     saved = load(folder, posterior.members[0].network())
-    then, now = ({c.name: c.role for member in each.members for c in member.choices} for each in (saved, posterior))
-    for name, role in now.items():
-        if then[name] != role:
-            raise CheckpointError(
-                f"{folder} belongs to another posterior: {name!r} is {then[name]} there and {role} here. "
-                "Use another folder, or the same `posterior` and `where`."
-            )
+    if len(saved.members) != len(posterior.members):
+        _refuse(folder, f"it has {len(saved.members)} members there and {len(posterior.members)} here")
+    for index, (then, now) in enumerate(zip(saved.members, posterior.members, strict=True), start=1):
+        member = f" of member {index}" if len(posterior.members) > 1 else ""
+        roles = {choice.name: choice.role for choice in then.choices}
+        for choice in now.choices:
+            if roles.get(choice.name) != choice.role:
+                _refuse(folder, f"{choice.name!r}{member} is {roles.get(choice.name)} there and {choice.role} here")
+        if then.kind != now.kind:
+            _refuse(folder, f"the kind{member} is {then.kind!r} there and {now.kind!r} here")
     checkpoint.check_prior(saved.prior(), posterior, str(folder))
     posterior.load_state_dict(saved.state_dict())
+
+
+def _refuse(folder: str | Path, difference: str) -> None:
+    raise CheckpointError(
+        f"{folder} belongs to another posterior: {difference}. Use another folder, or the same `posterior` and `where`."
+    )
+
+
+def write_average(state: dict[str, Any] | None, folder: str | Path) -> None:
+    """Write what a training with averaged weights goes on from, if it is one."""
+    if state is not None:
+        write_tree(Path(folder) / _AVERAGE, "averaging", state)
+
+
+def restore_average(posterior: Posterior, averaging: Averaging | None, folder: str | Path) -> dict[str, Any] | None:
+    """Give a posterior the weights that training goes on from, where those in the folder are an average; returns its state."""
+    path, saved = Path(folder) / _AVERAGE, None
+    if path.is_file():
+        try:
+            saved = read_tree(path, "averaging")
+        except TreeFileError as error:
+            raise CheckpointError(f"{path} cannot be read: {error}. Use another checkpoint.") from error
+    check_saved_average(saved, averaging, str(folder))
+    if saved is not None:
+        posterior.load_state_dict(saved["weights"])
+    return saved
 
 
 def base_network(network: Any) -> Any:

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sized
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
 
-from calibayes import metrics
 from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.sources import Batch, labelled
-from calibayes.devices import widest
 from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.objective import Objective, check_batch_terms, checked_objective
+from calibayes.methods import Plan
+from calibayes.objective import Objective
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.selection import Where
-from calibayes.predictive import Predictive, Samples, predict, samples_for
+from calibayes.predictive import Samples
 from calibayes.randomness import preserved_global_state
+from calibayes.training.averaging import Averaging
 from calibayes.training.data_terms import Part, Place
+from calibayes.training.framework_run import FrameworkRun
 from calibayes.training.optimizers import OptimizerFactory, check_optimizer, made_optimizer, set_rho_rate
 from calibayes.training.precision import check_full_precision
-from calibayes.training.step import Stepper, StepSettings
+from calibayes.training.step import StepSettings
 from calibayes.transformers import folder
 from calibayes.transformers.arguments import check_arguments
+from calibayes.transformers.choices import Choices
 from calibayes.transformers.evaluation import compute_metrics as default_metrics
 from calibayes.transformers.logged import TermMeans
 from calibayes.transformers.posteriors import Recipe
-from calibayes.transformers.saving import PosteriorTrainer
+from calibayes.transformers.predicting import PredictingTrainer
+from calibayes.transformers.saving import PosteriorModel
+from calibayes.transformers.steps import MemberSteps
+from calibayes.transformers.telling import TellPosterior
 
 __all__ = ["CalibayesTrainer"]
 
@@ -41,30 +45,35 @@ _ITS_LOSS = (
 )
 
 
-class CalibayesTrainer(PosteriorTrainer):
-    r"""Fine-tunes a classifier of Hugging Face with an `Objective` and a posterior; the rest is ``transformers.Trainer``.
+class CalibayesTrainer(PredictingTrainer):
+    r"""Fine-tunes a classifier of Hugging Face by any method; the rest is ``transformers.Trainer``.
 
     A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``
-    together, the calibration term too. Evaluation and ``predict`` give the ensemble's probabilities in the place of logits,
-    and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same bits. Weight decay reaches $\mu$ and
-    all point weights, never $\rho$.
+    together, the calibration term too. Members of an ensemble are trained on the same batches, each on its own loss, with
+    noise, dropout and clipping of its own; what is logged are means over them. Evaluation and ``predict`` give the ensemble's
+    probabilities in the place of logits, and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same
+    bits. Weight decay reaches $\mu$ and all point weights, never $\rho$.
 
     Args:
         model: a network that returns logits, or an object with ``logits``; it is copied.
         args: the ``TrainingArguments``; those that a posterior cannot be trained with are refused by name. Their ``seed`` is
             that of the noise too.
-        objective: what is minimised.
-        posterior: ``"point"``, ``"mean-field"``, or a posterior that is there already, in the place of ``model``.
+        objective: what is minimised; that of the method by default.
+        posterior: the name of a method (`calibayes.METHODS`), ``"point"`` for one value per weight, ``"mean-field"`` for a
+            Gaussian over the weights, or a posterior that is there already, in the place of ``model``.
+        method_settings: the settings of the method, by name. Members of an ensemble start from the weights of ``model``.
         where: which weights are Bayesian, as in `MeanField`: ``"classifier.*"`` for the head, ``"*lora_*"`` for adapters. The
             other trainable ones are trained as points; frozen ones stay as they are.
-        samples: $R$, samples of the weights a step; a point has one, whatever is asked for.
+        samples: $R$, samples of the weights a step; that of the method by default. A point has one, whatever is asked for.
         prediction_samples: $S$, samples of evaluation and prediction, or ``"mean"`` for the mean weights.
-        prior_std: as in `MeanField`, and by default what it is there.
+        prior_std: as in `MeanField`, and by default what the method chooses.
         init_std: likewise.
         prior_mean: as in `MeanField`, but by default the weights of ``model``, from which fine-tuning starts.
         rho_learning_rate: the learning rate of $\rho$, that of the others by default. Rates that suit weights hardly move
             $\rho$, a logarithm: 0.01 lets the standard deviations learn.
         optimizer: as in `fit`, a `NaturalGradient` say, in the place of the one that ``args`` names and its learning rate.
+        averaging: an average of the weights over training, `EMA(0.99)` say: what evaluation sees, what is saved, and what the
+            posterior has after training; that of the method by default.
         dataset_size: $|D|$, which the KL term is divided by; the length of the training data by default.
         model_init: makes the network anew for every training, in the place of ``model``.
         compute_metrics: of an ``EvalPrediction`` whose predictions are probabilities; by default
@@ -72,85 +81,90 @@ class CalibayesTrainer(PosteriorTrainer):
         others: those of ``transformers.Trainer``: ``train_dataset``, ``eval_dataset``, ``processing_class`` and so on.
     """
 
+    objective: Objective
+    samples: int
+
     def __init__(
         self,
         model: nn.Module | None = None,
         args: Any = None,
         *,
-        objective: Objective,
-        posterior: Literal["point", "mean-field"] | Posterior = "point",
+        objective: Objective | None = None,
+        posterior: str | Posterior = "point",
+        method_settings: Mapping[str, Any] | None = None,
         where: Where = None,
-        samples: int = 1,
+        samples: int | None = None,
         prediction_samples: Samples = 20,
         prior_std: float | Mapping[str, float] | None = None,
         init_std: float | Mapping[str, float] | None = None,
         prior_mean: PriorMean = "initial",
         rho_learning_rate: float | None = None,
         optimizer: OptimizerFactory | None = None,
+        averaging: Averaging | None = None,
         dataset_size: int | None = None,
         model_init: Callable[..., nn.Module] | None = None,
         compute_metrics: Callable[[Any], dict[str, float]] | None = default_metrics,
         **others: Any,
     ) -> None:
-        check_batch_terms(checked_objective(objective), "CalibayesTrainer", logged=("loss", "learning_rate", "grad_norm"))
         if others.get("compute_loss_func") is not None:
             raise InvalidArgumentError("CalibayesTrainer takes its loss from `objective`: leave `compute_loss_func` out.")
         if type(self).compute_loss is not CalibayesTrainer.compute_loss:
             raise InvalidArgumentError(f"{type(self).__name__} has a `compute_loss` that is never called. {_ITS_LOSS}")
         if args is not None:
             check_arguments(args)
-        self.objective = objective
-        self.samples = positive_integer("samples", samples)
         self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
         self.dataset_size = None if dataset_size is None else positive_integer("dataset_size", dataset_size)
-        self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean)
+        self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean, method_settings)
         ready = others.get("optimizers", (None,))[0]
         if optimizer is not None and ready is not None:
             raise InvalidArgumentError("There can be one optimiser: pass `optimizer` or `optimizers`, and leave the other out.")
         self.rho_learning_rate = self._recipe.rho_rate(rho_learning_rate, ready if optimizer is None else optimizer)
-        self._factory = optimizer
-        made = self._recipe.ready
-        if made is not None and (model is not None or model_init is not None):
-            raise InvalidArgumentError("A posterior that is given has its network: leave `model` and `model_init` out.")
+        self._choices = Choices(objective, samples, averaging, optimizer, ready is not None, rho_learning_rate is not None)
+        made: nn.Module | None = None
+        if self._recipe.ready is not None:
+            if model is not None or model_init is not None:
+                raise InvalidArgumentError("A posterior that is given has its network: leave `model` and `model_init` out.")
+            made = self._planned(Plan(self._recipe.ready, self._choices.own_objective(), {}))
         if model is not None:
-            made = self._recipe(model)
-        self._stepper: Stepper | None = None
+            made = self._planned(self._recipe(model))
+        self._steps: MemberSteps | None = None
         self._window: list[Batch] = []
         self._means = TermMeans()
         super().__init__(model=made, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
         check_arguments(self.args)
+        self.callback_handler.callbacks.insert(0, TellPosterior(self._begin, self._finish))
         # What the Trainer finds out about a network, it would find out about the posterior that holds it.
         network = folder.base_network(self.posterior.members[0].structure())
         self.label_names = self.args.label_names or ["labels"]
         self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
         self.model_accepts_loss_kwargs = False
 
-    def predictive(self, dataset: Any, *, samples: Samples | None = None, keep_samples: bool = False) -> Predictive:
-        """The ensemble's prediction with its uncertainties; several processes share the work, and each gets the whole.
-
-        Args:
-            dataset: as for ``predict``; labels in it are ignored.
-            samples: $S$; ``prediction_samples`` by default, ``"mean"`` for the mean weights alone.
-            keep_samples: also return every sample's probabilities.
-        """
-        prepared = self.get_test_dataloader(dataset)
-
-        def inputs(examples: list[Any]) -> dict[str, Any]:
-            return self._separated(prepared.collate_fn(examples))[0]
-
-        loader = DataLoader(prepared.dataset, batch_size=self.args.eval_batch_size, collate_fn=inputs)
-        return self._predict(loader, self.prediction_samples if samples is None else samples, keep_samples, shared=True)
+    def _planned(self, plan: Plan) -> PosteriorModel:
+        """What the Trainer trains, by the plan where the caller has not chosen."""
+        chosen = self._choices.completed(plan)
+        self.objective, self.samples, self.averaging, self._factory = chosen
+        return PosteriorModel(plan.posterior)
 
     # --- what the Trainer asks for ---
 
-    def call_model_init(self, trial: Any = None) -> Posterior:
+    def call_model_init(self, trial: Any = None) -> PosteriorModel:
         """A posterior over the network that ``model_init`` makes."""
-        return self._recipe(super().call_model_init(trial))
+        return self._planned(self._recipe(super().call_model_init(trial)))
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """Train, as ``transformers.Trainer.train`` does."""
-        self._stepper, self._means = None, TermMeans()
+        self._steps, self._means, self._run = None, TermMeans(), None
+        self._resumed = self._best_loaded = False
         return super().train(*args, **kwargs)
+
+    def _begin(self, epochs: int) -> FrameworkRun:
+        self._run = FrameworkRun(self.posterior, self.averaging, self._data, self.args.seed)
+        self.posterior.train()
+        self._run.begin(epochs, resumed=self._resumed, saved=self._saved_average if self._resumed else None)
+        return self._run
+
+    def _finish(self, run: FrameworkRun) -> None:
+        run.finish(keep_weights=self._best_loaded)
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
         """The micro-batches of the next step."""
@@ -169,28 +183,18 @@ class CalibayesTrainer(PosteriorTrainer):
         if not self.accelerator.sync_gradients:
             return torch.zeros((), device=self.args.device)
         window, self._window = self._window, []
-        self._stepper = stepper = self._stepper or self._new_stepper()
-        total = self._total(sum(batch.total for batch in window), stepper.processes)
+        self._steps = steps = self._steps or self._new_steps()
+        total = self._total(sum(batch.total for batch in window), steps.processes)
         parts = [Part(batch.inputs, batch.targets, batch.total, total) for batch in window]
         place = Place(int(self.state.epoch or 0), self.state.global_step, self.state.global_step)
         with preserved_global_state(self.posterior.device):
-            terms, statistics = stepper.gradients(parts, None, place)
-        stepper.keep(statistics, total)
+            terms = steps.gradients(parts, place)
         self._means.add(terms)
         return torch.tensor(terms.total, device=self.args.device)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
         """Refused: a step takes the loss of the whole batch, which is not made of those of its micro-batches."""
         raise InvalidArgumentError(f"CalibayesTrainer does not compute losses one by one. {_ITS_LOSS}")
-
-    def prediction_step(
-        self, model: nn.Module, inputs: dict[str, Any], prediction_loss_only: bool, ignore_keys: list[str] | None = None
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """The ensemble's NLL and probabilities, and the labels."""
-        features, targets = self._separated(self._prepare_inputs(inputs))
-        probs = self._predict(features, self.prediction_samples).probs
-        loss = None if targets is None else torch.tensor(metrics.nll(probs, targets), device=probs.device)
-        return loss, None if prediction_loss_only else probs, targets
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """What is logged, with the terms of the loss since the last time."""
@@ -200,7 +204,7 @@ class CalibayesTrainer(PosteriorTrainer):
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
         """All of the posterior's parameters but the logarithms of standard deviations."""
-        return [name for name, _ in self.posterior.named_parameters() if not name.endswith(".rho")]
+        return [name for name, _ in self.model.named_parameters() if not name.endswith(".rho")]
 
     def create_optimizer(self, *args: Any) -> Any:
         """The optimiser of the posterior's parameters."""
@@ -217,6 +221,14 @@ class CalibayesTrainer(PosteriorTrainer):
             set_rho_rate(made, self.posterior, self.rho_learning_rate)
         return made
 
+    def _clip_grad_norm(self, model: nn.Module) -> Any:
+        """Clip the gradient of each member by its own norm; returns that of all of them."""
+        members = self.posterior.members
+        if len(members) == 1:
+            return super()._clip_grad_norm(model)
+        largest = self.args.max_grad_norm
+        return torch.stack([self.accelerator.clip_grad_norm_(member.parameters(), largest) for member in members]).norm()
+
     # --- how it is done ---
 
     def _examples(self) -> int:
@@ -229,12 +241,11 @@ class CalibayesTrainer(PosteriorTrainer):
             raise DataError("The training data has no length, but the KL is weighed by it. Pass `dataset_size`.")
         return 1
 
-    def _new_stepper(self) -> Stepper:
+    def _new_steps(self) -> MemberSteps:
         settings = StepSettings(samples=self.samples, precision=torch.bfloat16 if self.args.bf16 else None, seed=self.args.seed)
         processes = Processes.of("auto" if self.args.world_size > 1 else None)
         optimizer = getattr(self.optimizer, "optimizer", self.optimizer)  # without what accelerate wraps around it
-        clipping = "a smaller `max_grad_norm`"
-        return Stepper(self.posterior, self.objective, optimizer, self._examples(), settings, processes, clipping)
+        return MemberSteps(self.posterior, self.objective, optimizer, self._examples(), settings, processes)
 
     def _total(self, own: int, processes: Processes) -> int:
         """How many examples the batch of all processes has."""
@@ -244,21 +255,3 @@ class CalibayesTrainer(PosteriorTrainer):
                 f"Processes must have equal shares of every batch, but have {counts} examples. Leave `even_batches` as it is."
             )
         return sum(counts)
-
-    def _separated(self, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], Tensor | None]:
-        """The network's inputs, and the labels."""
-        label = self.label_names[0]
-        return {name: value for name, value in inputs.items() if name != label}, inputs.get(label)
-
-    def _predict(self, x: Any, samples: Samples, keep_samples: bool = False, *, shared: bool = False) -> Predictive:
-        with self.accelerator.autocast():
-            return predict(
-                self.posterior,
-                x,
-                samples=samples_for(self.posterior, samples),
-                batch_size=self.args.eval_batch_size,
-                seed=self.args.seed,
-                keep_samples=keep_samples,
-                dtype=widest(self.posterior.device),
-                group="auto" if shared and self.args.world_size > 1 else None,
-            )
