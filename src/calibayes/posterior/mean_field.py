@@ -100,6 +100,20 @@ class MeanField(NetworkPosterior):
         return cls(trained_network(point), **settings)
 
     @classmethod
+    def widened(cls, point: nn.Module, data: Any, by: float = 0.01, **settings: Any) -> MeanField:
+        """Add noise to a trained network until its training loss has risen by ``by`` nats; nothing is trained.
+
+        Args:
+            point: a trained posterior such as a `Point`, or the network itself.
+            data: training data, as for `calibayes.fit`.
+            by: nats of cross-entropy.
+            settings: those of `calibayes.posterior.widening.widened`, by name.
+        """
+        from calibayes.posterior.widening import widened
+
+        return widened(point, data, by, **settings)
+
+    @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MeanField:
         """Rebuild what `configuration` described; the weights do not matter yet."""
         roles = config["roles"]
