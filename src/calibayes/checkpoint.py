@@ -41,7 +41,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
     if kind not in registered_kinds():
         raise ModelFileError(
             f"A {type(posterior).__name__} cannot be saved: its `kind` is {kind!r}, which no file could be loaded by. Give the "
-            "class a `kind` of its own, and implement `configuration` and `from_config`."
+            "class a `kind` of its own, and implement `config` and `from_config`."
         )
     try:
         write_tree(Path(path), "model", as_tree(posterior))
@@ -99,7 +99,7 @@ def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
     """What a file and a network must have in common, and how to build the posterior from the network."""
-    return {**posterior.configuration(), "training": posterior.training}
+    return {**posterior.config(), "training": posterior.training}
 
 
 def check_prior(saved: Mapping[str, Any], posterior: Posterior, place: str) -> None:

@@ -344,7 +344,7 @@ def test_files_state_and_copies_give_the_same_bits(kind: str, bias: bool, tmp_pa
         assert other.prior_precision == posterior.prior_precision
         assert other.log_marginal_likelihood == posterior.log_marginal_likelihood
         assert torch.equal(other.kl(), posterior.kl())
-    assert (loaded.configuration(), loaded.prior()) == (posterior.configuration(), posterior.prior())
+    assert (loaded.config(), loaded.prior()) == (posterior.config(), posterior.prior())
 
 
 @pytest.mark.parametrize("kind", KINDS)

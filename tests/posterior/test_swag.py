@@ -165,7 +165,7 @@ def test_files_hold_all_of_it(tmp_path: Path) -> None:
     posterior = fit(cb.SWAG(deep(), start_epoch=2, every=2, rank=3, scale=0.7, where="4.*"), 6)
     cb.save(posterior, tmp_path / "m.safetensors")
     loaded = cb.load(tmp_path / "m.safetensors", deep())
-    assert loaded.configuration() == posterior.configuration()
+    assert loaded.config() == posterior.config()
     one, other = (cb.predict(each, DATA[0], samples=7) for each in (posterior, loaded))
     assert torch.equal(one.probs, other.probs)
     assert float(one.epistemic.max()) > 0

@@ -132,13 +132,13 @@ class Posterior(nn.Module, ABC):
     # --- on disk ---
 
     @abstractmethod
-    def configuration(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """A description in plain values, from which `from_config` builds a posterior that can take the same state."""
 
     @classmethod
     @abstractmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Posterior:
-        """Rebuild what `configuration` described, on a network of the same architecture; the weights do not matter yet."""
+        """Rebuild what `config` described, on a network of the same architecture; the weights do not matter yet."""
 
     @abstractmethod
     def prior(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def registered_kinds() -> list[str]:
 
 
 def posterior_from(net: nn.Module, config: Mapping[str, Any]) -> Posterior:
-    """Rebuild a posterior of any registered kind from its `Posterior.configuration`."""
+    """Rebuild a posterior of any registered kind from its `Posterior.config`."""
     kind = config["kind"]
     if kind not in _KINDS:
         raise ModelFileError(

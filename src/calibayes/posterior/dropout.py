@@ -70,7 +70,7 @@ class MCDropout(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MCDropout:
-        """Rebuild what `configuration` described; the weights do not matter yet."""
+        """Rebuild what `config` described; the weights do not matter yet."""
         net = network_with_roles(net, config)
         here = dropout_layers(net)
         for name, p in config["layers"].items():

@@ -178,9 +178,9 @@ class Ensemble(Posterior):
 
     # --- on disk ---
 
-    def configuration(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """The members' descriptions."""
-        found = [member.configuration() for member in self.members]
+        found = [member.config() for member in self.members]
         for index, each in enumerate(found):
             if each["parameters"] != found[0]["parameters"] or each["buffers"] != found[0]["buffers"]:
                 raise ModelFileError(
@@ -191,7 +191,7 @@ class Ensemble(Posterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Ensemble:
-        """Rebuild what `configuration` described; the weights do not matter yet."""
+        """Rebuild what `config` described; the weights do not matter yet."""
         return cls([posterior_from(net, each) for each in config["members"]])
 
     def prior(self) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class LastLayerLaplace(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> LastLayerLaplace:
-        """Rebuild what `configuration` described; the weights do not matter yet."""
+        """Rebuild what `config` described; the weights do not matter yet."""
         return cls(network_with_roles(net, config), config["layer"], config["covariance"], config["wanted_precision"])
 
     def settings(self) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class MeanField(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MeanField:
-        """Rebuild what `configuration` described; the weights do not matter yet."""
+        """Rebuild what `config` described; the weights do not matter yet."""
         roles = config["roles"]
         return cls(
             network_with_roles(net, config),

@@ -281,7 +281,7 @@ class NetworkPosterior(Posterior, ABC):
 
     # --- on disk ---
 
-    def configuration(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """The network's weights and buffers, their roles, and `settings`."""
         values = self.mean()
         return {
@@ -294,7 +294,7 @@ class NetworkPosterior(Posterior, ABC):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Self:
-        """Rebuild what `configuration` described; the weights do not matter yet.
+        """Rebuild what `config` described; the weights do not matter yet.
 
         Calls the class with the network, ``where`` and what `settings` returned: a subclass whose arguments are these need
         not write its own.

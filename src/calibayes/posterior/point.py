@@ -69,5 +69,5 @@ class Point(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Point:
-        """Rebuild what `configuration` described; the weights do not matter yet."""
+        """Rebuild what `config` described; the weights do not matter yet."""
         return cls(network_with_roles(net, config))

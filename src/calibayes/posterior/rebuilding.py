@@ -27,10 +27,10 @@ def network_with_roles(net: nn.Module, config: Mapping[str, Any]) -> nn.Module:
 
     Args:
         net: a network; its weights do not matter.
-        config: what ``NetworkPosterior.configuration`` returned.
+        config: what ``NetworkPosterior.config`` returned.
 
     Raises:
-        OtherArchitectureError: the network has other weights or buffers than the one that ``configuration`` describes.
+        OtherArchitectureError: the network has other weights or buffers than the one that ``config`` describes.
     """
     skeleton = Skeleton(net)
     firsts = {id(tensor): name for name, tensor in reversed(skeleton.parameters.items())}

@@ -90,7 +90,7 @@ class SWAG(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> SWAG:
-        """Rebuild what `configuration` described; the weights do not matter yet."""
+        """Rebuild what `config` described; the weights do not matter yet."""
         roles = config["roles"]
         return cls(network_with_roles(net, config), **config["collection"], where=lambda name, _: roles.get(name) == "bayesian")
 

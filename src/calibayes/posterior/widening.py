@@ -59,7 +59,8 @@ def widened(
     Examples:
         >>> x = torch.randn(200, 4)
         >>> data, point = (x, x[:, :3].argmax(-1)), calibayes.Point(torch.nn.Linear(4, 3))
-        >>> _ = calibayes.fit(point, data, calibayes.Objective(lam=0.0), epochs=50, batch_size=50)
+        >>> adam = lambda parameters: torch.optim.Adam(parameters, lr=0.1)
+        >>> _ = calibayes.fit(point, data, calibayes.Objective(lam=0.0), optimizer=adam, epochs=50, batch_size=50)
         >>> narrow, wide = (calibayes.MeanField.widened(point, data, by=by) for by in (0.01, 0.1))
         >>> bool((narrow.rho < wide.rho).all())
         True

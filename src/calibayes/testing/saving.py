@@ -41,20 +41,20 @@ def check_save_and_load(subject: PosteriorSubject) -> None:
 
 
 def check_config(subject: PosteriorSubject) -> None:
-    """`configuration` is made of plain values, and `from_config` builds a posterior with the same one that takes the state."""
+    """`config` is made of plain values, and `from_config` builds a posterior with the same one that takes the state."""
     posterior = subject.trained()
-    config = posterior.configuration()
+    config = posterior.config()
     try:
         plain = json.loads(json.dumps(config))
     except TypeError as error:
-        raise AssertionError(f"`configuration()` must be plain values, which JSON can hold: {error}") from error
-    problem = "`configuration()` must be plain values that JSON gives back as they were: no tuples, keys are strings"
+        raise AssertionError(f"`config()` must be plain values, which JSON can hold: {error}") from error
+    problem = "`config()` must be plain values that JSON gives back as they were: no tuples, keys are strings"
     expect(plain == config, problem)
     rebuilt = type(posterior).from_config(subject.case.network(seed=2), plain)
-    again = rebuilt.configuration()
+    again = rebuilt.config()
     for name in {**config, **again}:
         same = again.get(name) == config.get(name)
-        expect(same, f"`from_config` gives another `configuration`: {name!r} is {again.get(name)!r}, not {config.get(name)!r}")
+        expect(same, f"`from_config` gives another `config`: {name!r} is {again.get(name)!r}, not {config.get(name)!r}")
     rebuilt.load_state_dict(posterior.state_dict())
     expect(rebuilt.prior() == posterior.prior(), f"`from_config` gives the prior {rebuilt.prior()}, not {posterior.prior()}")
     _expect_same(subject, rebuilt.eval(), posterior, "what `from_config` and `load_state_dict` give back")

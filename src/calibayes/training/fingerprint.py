@@ -37,7 +37,7 @@ def fingerprint(
     hyperparameters = [
         {k: _told(v) for k, v in group.items() if k not in ("params", "initial_lr")} for group in optimizer.param_groups
     ]
-    config = posterior.configuration()
+    config = posterior.config()
     about = {name: _told(value) for name, value in config.items() if name not in _DESCRIBED}
     return {
         "posterior": posterior.kind,
