@@ -169,6 +169,8 @@ def fit(
     processes = Processes.of(group)
     if together and (posterior.members == (posterior,) or processes.size > 1):
         raise InvalidArgumentError("`together` trains the members of an ensemble in one process. Use `together=False`.")
+    if together and hasattr(optimizer, "bind"):
+        raise InvalidArgumentError(f"{type(optimizer).__name__} trains one member at a time. Use `together=False`.")
     posterior.to(chosen_device(device, processes))
     source = as_source(train, batch_size, "train")
     watched = None if validation is None else as_source(validation, max(batch_size, 512), "validation")

@@ -20,7 +20,7 @@ from calibayes.posterior.outputs import check_labels, check_not_probabilities, l
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.clipping import clip_gradient
 from calibayes.training.place import Place
-from calibayes.training.step import StepSettings, StepTerms, check_finite, handles_kl
+from calibayes.training.step import StepSettings, StepTerms, check_finite
 
 __all__ = ["MembersSource", "StackedParameters", "TogetherStepper"]
 
@@ -117,7 +117,7 @@ class TogetherStepper:
         self.stop = False
         self.scaler = torch.amp.GradScaler(ensemble.device.type, enabled=False)
         self._checked = False
-        _check_settings(objective, optimizer, settings)
+        _check_settings(objective, settings)
 
     def step(self, batch: Batch, held_out: Batch | None, place: Place, out_of_domain: Batch | None) -> StepTerms:
         """One update of all members, each on its own batch."""
@@ -217,12 +217,10 @@ def _check_alike(ensemble: Posterior) -> None:
             )
 
 
-def _check_settings(objective: Objective, optimizer: torch.optim.Optimizer, settings: StepSettings) -> None:
+def _check_settings(objective: Objective, settings: StepSettings) -> None:
     instead = "which training all members together does not offer. Use `together=False`."
     if settings.micro_batch_size is not None or settings.precision is not None:
         raise InvalidArgumentError(f"There are micro-batches or half precision, {instead}")
-    if handles_kl(optimizer):
-        raise InvalidArgumentError(f"The optimiser is {type(optimizer).__name__}, {instead}")
     for term in objective.terms:
         if term.on != "batch" or (term.of != "samples" and settings.samples > 1):
             raise InvalidArgumentError(f"The term {term.name!r} is taken on {term.on!r} and of {term.of!r}, {instead}")
