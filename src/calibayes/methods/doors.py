@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
@@ -14,7 +14,7 @@ from calibayes.networks.head_dropout import with_dropout
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.ensemble import member_seed
 
-__all__ = ["fit_arguments", "member_networks", "prediction_passes", "prepared_network"]
+__all__ = ["fit_arguments", "member_networks", "plain_values", "prediction_passes", "prepared_network"]
 
 
 def fit_arguments(plan: Plan, **own: Any) -> dict[str, Any]:
@@ -66,3 +66,17 @@ def prediction_passes(posterior: Posterior, samples: int) -> int:
     """
     members = posterior.members
     return sum(-(-samples // len(members)) if member.random else 1 for member in members)
+
+
+def plain_values(value: Any) -> Any:
+    """Settings as JSON can hold them: what is neither a number, a text nor a collection of them is as it prints.
+
+    Examples:
+        >>> plain_values({"members": 3, "loss": calibayes.CrossEntropy(label_smoothing=0.1)})
+        {'members': 3, 'loss': 'CrossEntropy(label_smoothing=0.1)'}
+    """
+    if isinstance(value, Mapping):
+        return {str(name): plain_values(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(each) for each in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
