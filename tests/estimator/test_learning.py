@@ -79,7 +79,7 @@ def test_the_kl_term_counts_repeated_rows_and_small_weights_are_ratios() -> None
     twice = classifier(batch_size=1000, epochs=1).fit(np.repeat(x, 2, 0), np.repeat(y, 2)).history_.steps[0]
     tiny = classifier(batch_size=1000, epochs=1).fit(x, y, np.full(40, 1 / 40)).history_.steps[0]
     assert whole == tiny
-    assert whole._replace(total=0) == twice._replace(total=0)
+    assert whole.values == twice.values
     assert whole.total - twice.total == pytest.approx(0.1 * whole.kl * (1 / 40 - 1 / 80), rel=1e-4)
 
 

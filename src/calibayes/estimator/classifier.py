@@ -46,18 +46,18 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             a dropout layer with a probability of 0.1 before its last layer.
         method_settings: further settings of the method by name, such as ``{"members": 3}`` for ``"ensemble"``;
             ``calibayes methods`` on the command line lists them.
-        lam: $\lambda$, the weight of the calibration term; or ``"auto"``. By default 1 for ``"ca-fnn"`` and ``"ca-bnn"``, and as
-            the method has it for others. ``"fnn"`` and ``"bnn"`` have none, whatever it is.
-        beta: $\beta$, the weight of the KL term; or ``"auto"``. By default 0.1 for ``"bnn"`` and ``"ca-bnn"``, and as the method
-            has it for others. Like the next two it is for methods that have it.
-        prior_std: the standard deviation of the prior; by default 0.3 for the two, and as the method has it for others.
-        init_std: the standard deviation that the posterior starts with; by default 0.02 for the two, and likewise.
+        lam: $\lambda$, the weight of the calibration term; or ``"auto"``. By default 1 for ``"ca-fnn"`` and ``"ca-bnn"``, and
+            the method's own default for others. ``"fnn"`` and ``"bnn"`` have none, whatever it is.
+        beta: $\beta$, the weight of the KL term, for methods that have one; or ``"auto"``. By default 0.1 for ``"bnn"`` and
+            ``"ca-bnn"``, and the method's own default for others.
+        prior_std: the standard deviation of the prior; by default 0.3 for ``"bnn"`` and ``"ca-bnn"``, likewise.
+        init_std: the standard deviation that the posterior starts with; by default 0.02 for these two, likewise.
         calibration: the calibration measure, such as ``calibayes.MMCE()``; ``calibayes.WMMCE()`` by default.
         epochs: passes over the data.
         batch_size: examples a step, at most.
         learning_rate: the optimiser's at the start; it falls to zero along a cosine.
-        optimizer: a class of ``torch.optim``, or a function that is called like one: ``optimizer(parameters, lr=...)``. A method
-            with an optimiser of its own (``"natural-gradient"``) keeps it.
+        optimizer: a class of ``torch.optim``, or a function that is called like one: ``optimizer(parameters, lr=...)``.
+            ``"natural-gradient"`` has its own.
         samples: $R$, samples of the weights a step.
         predict_samples: $S$, samples of the weights behind a prediction.
         standardize: subtract each column's mean and divide by its standard deviation.

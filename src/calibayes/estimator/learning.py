@@ -173,11 +173,8 @@ def _check_continues(start: Posterior, new: Posterior, scheme: str) -> None:
     kinds = [[type(each), *map(type, each.members)] for each in (start, new)]
     if kinds[0] != kinds[1]:
         count = f" of {len(start.members)} members" if len(start.members) > 1 else ""
+        kind = type(start).__name__
         raise InvalidArgumentError(
-            f"With `warm_start`, {_article(type(start).__name__)}{count} cannot go on as {scheme!r}. Use the scheme and settings "
-            "that it began with, or `warm_start=False` to start anew."
+            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot go on as {scheme!r}. Use the "
+            "scheme and settings that it began with, or `warm_start=False` to start anew."
         )
-
-
-def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"

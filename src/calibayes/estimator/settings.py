@@ -17,6 +17,7 @@ from calibayes.methods import method_named
 from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam, takes_lam
 from calibayes.objective import SCHEMES
 from calibayes.recipes.choosing import BETAS, LAMS, ChoiceMonitor, check_monitor
+from calibayes.schedules import Schedule
 from calibayes.training import EarlyStopping
 
 __all__ = ["OptimizerClass", "Settings", "Weight"]
@@ -103,7 +104,7 @@ class Settings:
             return (0.0,)
         return BETAS if self.beta == "auto" else (self._usual("beta") if self.beta is None else float(self.beta),)
 
-    def of_method(self, lam: float, beta: float, seed: int) -> dict[str, Any]:
+    def of_method(self, lam: float, beta: Schedule, seed: int) -> dict[str, Any]:
         """All settings of the method, by name: those that it has of the classifier's, and its own.
 
         Args:

@@ -70,9 +70,7 @@ class Prepared:
         return net
 
 
-def prepare(
-    path: Path, settings: DataSettings, most: tuple[int, int, int] | None = None, *, dropout: bool = False
-) -> Prepared:
+def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | None = None, *, dropout: bool = False) -> Prepared:
     """Read a file, find its classes, split it by the seed, and learn from the training part how to encode all of it.
 
     Args:

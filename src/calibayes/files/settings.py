@@ -123,9 +123,9 @@ class TrainSettings(DataSettings):
     Attributes:
         scheme: one of `calibayes.METHODS`.
         method_settings: further settings of the method, by name.
-        lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn``, which must have one; 0 for ``fnn`` and ``bnn``, which cannot;
-            as the method has it for all others.
-        beta: $\beta$, by default 0.03 for ``bnn`` and ``ca-bnn``, and as the method has it for others; 0 for those without.
+        lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn``, and the method's own default for others. ``fnn`` and ``bnn``
+            have none.
+        beta: $\beta$, by default 0.03 for ``bnn`` and ``ca-bnn``, and the method's own default for others that have a KL term.
         epochs: passes over the training examples, at most.
         patience: epochs without a lower validation NLL after which training stops.
         batch_size: $|B|$.

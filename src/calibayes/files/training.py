@@ -165,9 +165,10 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
 def _opening(prepared: Prepared, settings: TrainSettings) -> str:
     """What is about to happen."""
     counts = [len(part[1]) for part in (prepared.splits.train, prepared.splits.validation, prepared.splits.test)]
-    weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if value}
+    weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if isinstance(value, float) and value}
     scheme = method_named(settings.scheme).title + "".join(
-        f", {name} = {value:g}" if isinstance(value, int | float) else f", {name} as scheduled" for name, value in weights.items()
+        f", {name} = {value:g}" if isinstance(value, int | float) else f", {name} as scheduled"
+        for name, value in weights.items()
     )
     return (
         f"{counts[0]:,} {prepared.examples} to train, {counts[1]:,} to validate, {counts[2]:,} to test; "

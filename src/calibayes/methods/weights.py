@@ -41,13 +41,11 @@ def check_weights(method: str, *, lam: Schedule | None = None, beta: Schedule | 
     Examples:
         >>> check_weights("fnn", lam=3.0)
         Traceback (most recent call last):
-        calibayes.errors.InvalidArgumentError: Expected no `lam` for 'fnn', but got 3.0. With the calibration term it is 'ca-fnn'.
+        calibayes.errors.InvalidArgumentError: Expected no `lam` for 'fnn', but got 3.0. With the term it is 'ca-fnn'.
     """
     plain = method.removeprefix("ca-")
     if lam and not takes_lam(method):
-        raise InvalidArgumentError(
-            f"Expected no `lam` for {method!r}, but got {lam!r}. With the calibration term it is 'ca-{method}'."
-        )
+        raise InvalidArgumentError(f"Expected no `lam` for {method!r}, but got {lam!r}. With the term it is 'ca-{method}'.")
     if lam is not None and lam == 0 and plain != method and plain in METHODS:
         raise InvalidArgumentError(f"Expected `lam` > 0 for {method!r}, but got {lam!r}; without the term it is {plain!r}.")
     if beta and not has_beta(method):

@@ -117,7 +117,7 @@ def choices(words: Sequence[str], option: str = "--set", *, again: bool = False)
 
 
 def for_schemes(settings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    r"""The same without what a trial's method does not have, such as $\lambda$ and $\beta$, and without doubles that this makes.
+    r"""The same without what a trial's method does not have, such as $\lambda$ and $\beta$, and without repeated trials.
 
     Only what some method of the sweep has is dropped; $\lambda$ and $\beta$ always are.
 
@@ -133,7 +133,7 @@ def for_schemes(settings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     found = {}
     for each in trials:
         scheme = each.get("scheme")
-        if scheme in methods:
+        if isinstance(scheme, str) and scheme in methods:
             each = {name: value for name, value in each.items() if name not in of_some or _has(scheme, name)}
         found[canonical(each)] = each
     return list(found.values())

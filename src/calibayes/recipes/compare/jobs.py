@@ -21,9 +21,9 @@ from calibayes.methods.doors import fit_arguments, member_networks, prediction_p
 from calibayes.metrics import Scores, evaluate
 from calibayes.posterior.base import Posterior
 from calibayes.predictive import predict, samples_for
+from calibayes.randomness import seeded
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task
-from calibayes.randomness import seeded
 from calibayes.training import fit
 
 __all__ = ["OPTIMIZER", "Effort", "Tested", "Trained", "effort", "load", "scored", "test", "train"]

@@ -74,7 +74,8 @@ class Memory:
         run, found = _result("training", record)
         probs: Probs = found["probs"].numpy()
         labels = load(self.task, self.settings).validation[1]
-        return Trained(run, probs, found["weights"], found["seconds"], scored(probs, labels))
+        weights = {name: torch.as_tensor(value) for name, value in found["weights"].items()}  # records hold numbers as such
+        return Trained(run, probs, weights, found["seconds"], scored(probs, labels))
 
     def tested(self, record: Record) -> Tested:
         """What the record of a test says."""

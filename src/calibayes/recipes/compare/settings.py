@@ -106,7 +106,7 @@ class Settings:
             method_named(name)
         for name, given in self.method_settings.items():
             if name not in methods:
-                raise InvalidArgumentError(f"There are settings of {name!r}, which is none of the methods {', '.join(methods)}.")
+                raise InvalidArgumentError(f"There are settings of {name!r}, which is not among {', '.join(methods)}.")
             check_method_settings(name, given, _OWN)
             check_weights(name, lam=given.get("lam"))
 
@@ -163,4 +163,6 @@ class Settings:
         ours: dict[str, Any] = {"lam": run.lam, "beta": run.beta, "learning_rate": self.learning_rate, "samples": self.samples}
         if run.scheme in SCHEMES:
             ours |= {"prior_std": self.prior_std, "init_std": self.init_std}
-        return {name: value for name, value in ours.items() if method.has(name)} | dict(self.method_settings.get(run.scheme, {}))
+        return {name: value for name, value in ours.items() if method.has(name)} | dict(
+            self.method_settings.get(run.scheme, {})
+        )

@@ -104,8 +104,8 @@ class Training:
         check_weights(self.scheme, lam=self.lam, beta=self.beta)
         if self.start_epochs and method_named(self.scheme).has("members"):
             raise InvalidArgumentError(
-                f"Expected no `start_epochs` for {self.scheme!r}, but got {self.start_epochs}: its members start from weights of "
-                "their own."
+                f"Expected no `start_epochs` for {self.scheme!r}, but got {self.start_epochs}: its members start from "
+                "weights of their own."
             )
         for name, known in (
             ("optimizer", ("rmsprop", "adam")),
