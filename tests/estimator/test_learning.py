@@ -154,7 +154,7 @@ def test_a_network_of_ones_own() -> None:
     weights = module[0].weight.detach().clone()  # type: ignore[index]
     given = classifier(network=module, epochs=1, learning_rate=1e-9).fit(x, y)
     assert torch.equal(module[0].weight, weights)  # type: ignore[index]
-    torch.testing.assert_close(given.posterior_.mean()["0.weight"], weights)
+    torch.testing.assert_close(given.posterior_.members[0].mean()["0.weight"], weights)
 
 
 def test_the_optimiser_gets_the_learning_rate() -> None:

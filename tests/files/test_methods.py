@@ -45,7 +45,7 @@ def test_a_file_that_promises_more_members_than_it_holds_is_refused(tmp_path: Pa
     members = tree["posterior"]["architecture"]["members"]
     tree["posterior"]["architecture"]["members"] = members * 1000
     write_tree(tmp_path / "more", KIND, tree)
-    with pytest.raises(ModelFileError, match="describes a network of .* bytes of weights"):
+    with pytest.raises(ModelFileError, match=r"describes a network of .* bytes of weights"):
         load(tmp_path / "more")
     tree["posterior"]["architecture"]["members"] = members
     name = next(each for each in tree["posterior"]["state"] if each.startswith("parts.1."))

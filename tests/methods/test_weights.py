@@ -52,7 +52,7 @@ def test_settings_of_a_door_are_not_those_of_the_method() -> None:
     check_method_settings("ensemble", {"members": 2}, {"lam": "`lam`"})
     with pytest.raises(InvalidArgumentError, match="'lam' not to be among the method's settings: use `lam` instead"):
         check_method_settings("ensemble", {"lam": 2}, {"lam": "`lam`"})
-    with pytest.raises(InvalidArgumentError, match="'ensemble' has no setting 'member'. Did you mean 'members'?"):
+    with pytest.raises(InvalidArgumentError, match=r"'ensemble' has no setting 'member'\. Did you mean 'members'?"):
         check_method_settings("ensemble", {"member": 2}, {})
     with pytest.raises(InvalidArgumentError, match="`members` to be a positive integer, but got 0"):
         check_method_settings("ensemble", {"members": 0}, {})
