@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.methods.own import pair
 from typer.testing import CliRunner
 
 import calibayes
@@ -73,3 +75,15 @@ def test_the_demo_runs_in_worker_processes_and_says_where_its_files_are(tmp_path
     assert numbers["settings"]["seeds"] == 1
     assert "--quick" in numbers["command"]
     assert str(tmp_path) not in json.dumps(numbers)
+
+
+def test_methods_lists_all_with_their_settings_and_so_does_the_help() -> None:
+    with pair():
+        done = CliRunner().invoke(app, ["methods"])
+        told = CliRunner().invoke(app, ["train", "--help"])
+    assert (done.exit_code, told.exit_code) == (0, 0)
+    for name in (*calibayes.METHODS, "pair"):
+        assert re.search(rf"^ +{name} ", done.output, flags=re.MULTILINE), name
+        assert re.search(rf"\b{name}: ", told.output), name
+    assert "lam=2, loudness=1" in done.output
+    assert "Several plain networks" in " ".join(told.output.split())

@@ -69,8 +69,12 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
         (["train", "data.csv"], "Expected --target to name the column of the classes. The columns are 'size'"),
         (["train", "data.csv", "--target", "kinds"], "there is no column 'kinds' (--target). Did you mean 'kind'?"),
         (["train", "data.csv", "--target", "kind", "--text", "kind"], "in both"),
-        (["train", "data.csv", "--target", "kind", "--scheme", "gnn"], "'ca-bnn', but got 'gnn'"),
+        (["train", "data.csv", "--target", "kind", "--scheme", "gnn"], "but got 'gnn'. Did you mean 'fnn'?"),
         (["train", "data.csv", "--target", "kind", "--scheme", "fnn", "--lam", "3"], "no `lam` for 'fnn'"),
+        (["train", "data.csv", "--target", "kind", "--method", "fnn", "--set", "members=2"], "'fnn' has no setting 'members'"),
+        (["train", "data.csv", "--target", "kind", "--set", "epochs=2,3"], "one value of 'epochs' behind --set, but got 2"),
+        (["compare", "data.csv", "--target", "kind", "--methods", "fnn,gnn"], "but got 'gnn'. Did you mean 'fnn'?"),
+        (["compare", "data.csv", "--target", "kind", "--set", "members=2"], "None of fnn, bnn, ca-fnn, ca-bnn has the setting"),
         (["train", "data.csv", "--target", "seen", "--drop-rare"], "at least two classes"),
         (["train", "data.csv", "--target", "kind", "-o", "data.csv"], "holds the data or settings that are to be read"),
         (["train", "data.csv", "--target", "kind", "-o", "no/where"], "cannot be written"),
@@ -168,3 +172,24 @@ def test_other_formats_go_the_same_way_as_csv_to_the_last_digit(tmp_path: Path, 
     assert found == expected
     assert call("predict", plain / "model", other / f"new{ending}", "-o", plain / "across.csv").exit_code == 0
     assert (plain / "across.csv").read_text() == (plain / "out.csv").read_text()
+
+
+def test_a_method_and_its_settings_are_typed_or_read(place: Path) -> None:
+    (place / "s.toml").write_text("target = 'kind'\nepochs = 2\n[method_settings]\nmembers = 3\nema = 0.5\n")
+    words = ("train", "data.csv", "--config", "s.toml", "--method", "mixture", "-o", "m", "--set", "members=2", "--set")
+    done = call(*words, "prior-std=0.2")
+    assert done.exit_code == 0, done.output
+    assert "Member 2: 2 epochs" in done.output
+    model = load(place / "m")
+    settings = model.about["settings"]
+    assert settings["method_settings"] == {"members": 2, "ema": 0.5}
+    assert (settings["scheme"], settings["prior_std"], len(model.posterior.members)) == ("mixture", 0.2, 2)
+    assert call("predict", "m", "data.csv", "-o", "out.csv").exit_code == 0
+    assert call("evaluate", "out.csv").exit_code == 0
+
+
+def test_methods_are_compared_on_a_file(place: Path) -> None:
+    words = ("compare", "data.csv", "--target", "kind", "--quick", "--epochs", "1", "--methods", "fnn,ensemble", "--set")
+    done = call(*words, "members=2", "--workers", "1", "--out", "there")
+    assert done.exit_code == 0, done.output
+    assert "ensemble + T" in done.output

@@ -133,6 +133,8 @@ def test_a_module_that_cannot_be_imported_is_one_line(text: str, message: str, m
         (["nowhere.toml"], "Cannot read 'nowhere.toml'"),
         (["--set", "schem=fnn"], "got 'schem'. Did you mean 'scheme'?"),
         (["--set", "scheme=gnn"], "but got 'gnn'"),
+        (["--set", "scheme=fnn", "--set", "members=2"], "'fnn' has no setting 'members'"),
+        (["--set", "scheme=ensemble,fnn", "--set", "member=2"], "got 'member'"),
         (["--seeds", "0"], "`seeds` to be a positive integer, but got 0"),
         (["--set", "lam=3", "--backend", "slurm"], "but got 'slurm'"),
         (["--set", "epochs=1", "--trial", "nowhere:trial"], "Cannot import the module of the trial 'nowhere:trial'"),
@@ -172,3 +174,13 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     assert "Traceback" not in err
     (finished,) = Path("there").iterdir()  # and nothing else: no claim is left behind
     assert json.loads(finished.read_text())["settings"] == {"n": 0}
+
+
+def test_other_methods_are_swept_with_the_settings_that_they_have(tmp_path: Path) -> None:
+    small = ["epochs=1", "train=96", "validation=64", "test=128", "predictive_samples=2", "epoch_samples=2"]
+    words = [word for each in ["scheme=ensemble,fnn", "members=1,2", *small] for word in ("--set", each)]
+    done = run(*words, "--out", "there")
+    assert done.exit_code == 0, done.output
+    weights = {(each.settings["scheme"], each.settings.get("members")): each.result["weights"] for each in read("there")}  # type: ignore[index]
+    one = weights["fnn", None]
+    assert weights == {("fnn", None): one, ("ensemble", 1): one, ("ensemble", 2): 2 * one}

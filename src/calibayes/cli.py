@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
-from calibayes.commands import compare, data, demo, evaluate, predict, reproduce, sweep, train
+from calibayes.commands import compare, data, demo, evaluate, methods, predict, reproduce, sweep, train
 from calibayes.errors import CalibayesError
 
 __all__ = ["app"]
@@ -55,6 +55,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_WITH_METHODS = (train.train, compare.compare, sweep.sweep)
 for command in (
     demo.demo,
     train.train,
@@ -62,9 +63,10 @@ for command in (
     evaluate.evaluate,
     compare.compare,
     sweep.sweep,
+    methods.methods,
     reproduce.reproduce,
 ):
-    app.command()(command)
+    app.command(cls=methods.CommandWithMethods if command in _WITH_METHODS else None)(command)
 app.add_typer(data.app, name="data")
 
 

@@ -18,7 +18,7 @@ from calibayes.errors import InvalidArgumentError, NetworkOutputError, Unsupport
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"scheme": "dnn"}, "`scheme` to be one of 'fnn', 'bnn', 'ca-fnn', 'ca-bnn', but got 'dnn'"),
+        ({"scheme": "dnn"}, "one of the methods fnn, bnn, .* but got 'dnn'. Did you mean 'fnn'?"),
         ({"lam": -1}, "`lam` to be a non-negative finite number or 'auto', but got -1"),
         ({"lam": "best"}, "'auto', but got 'best'"),
         ({"lam": 0}, "`lam` > 0 for 'ca-bnn'"),
@@ -28,7 +28,7 @@ from calibayes.errors import InvalidArgumentError, NetworkOutputError, Unsupport
         ({"prior_std": 1e-300}, "`prior_std` to lie between 1e-15 and 1e.15, but got 1e-300"),
         ({"class_weight": {0: 0, 1: 0}}, r"some of them positive, but got \{0: 0.0, 1: 0.0\}"),
         ({"class_weight": {0: -1, 1: 1}}, r"`class_weight` to be non-negative finite .* but got \{0: -1.0, 1: 1.0\}"),
-        ({"init_std": None}, "`init_std` to be a positive"),
+        ({"init_std": "wide"}, "`init_std` to be a positive"),
         ({"calibration": cb.WMMCE}, r"a measure such as WMMCE\(\)"),
         ({"epochs": 0}, "`epochs` to be a positive integer, but got 0"),
         ({"batch_size": 2.5}, "`batch_size` to be a positive integer, but got 2.5"),

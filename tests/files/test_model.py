@@ -100,7 +100,7 @@ def changed(saved: Path, path: Path, place: str, value: Any) -> Path:
         ("posterior", None, "damaged"),
         ("posterior.state", {"mu": 3}, "a posterior with weights"),
         ("posterior.state", {}, "describes a network"),
-        ("posterior.architecture.kind", "magic", "unknown kind 'magic'"),
+        ("posterior.architecture.kind", "magic", "of the kind 'magic', which is not known"),
         ("posterior.architecture.prior_std", "wide", "damaged|does not hold"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`calibayes compare`: which scheme should I use?"""
+"""`calibayes compare`: which method should I use?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.methods import method_settings
 from calibayes.commands.typed import typed
 from calibayes.errors import InvalidArgumentError
 
@@ -28,7 +29,17 @@ def compare(
     out: Annotated[Path, typer.Option(help="The folder for results; started again with it, it goes on.")] = Path(
         "calibayes-compare"
     ),
-    seeds: Annotated[int | None, typer.Option(help="How many times each scheme is trained.", show_default="8")] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="The methods to compare, like fnn,ensemble,mixture.", show_default="fnn,bnn,ca-fnn,ca-bnn"),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A setting of all methods that have it, like members=3; may be repeated.", show_default=False
+        ),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many times each method is trained.", show_default="8")] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Passes over the training examples.", show_default="12; more for small files")
     ] = None,
@@ -49,10 +60,10 @@ def compare(
     image_size: given.ImageSize = None,
     config: given.Config = None,
 ) -> None:
-    """Which scheme should I use, by how much is it better, and how sure are we?
+    """Which method should I use, by how much is it better, and how sure are we?
 
-    Trains FNN, BNN, CA-FNN and CA-BNN over several seeds, plain and temperature-scaled, on images of clothes that come
-    with calibayes (about ten minutes on two cores), or on a file of your own:
+    Trains FNN, BNN, CA-FNN and CA-BNN, or the methods that you name, over several seeds, plain and temperature-scaled, on
+    images of clothes that come with calibayes (about ten minutes on two cores), or on a file of your own:
 
         calibayes compare flowers.csv --target species
 
@@ -70,6 +81,7 @@ def compare(
         epochs=settings.epochs if epochs is None else epochs,
         lams=settings.lams if lams is None else _numbers("--lams", lams),
         betas=settings.betas if betas is None else _numbers("--betas", betas),
+        **_methods(methods, set_),
     )
 
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -90,6 +102,26 @@ def compare(
     for note in (*unused, *notes):
         aside.print(note, markup=False, soft_wrap=True)
     show(settings, out, console=console, aside=aside, command=typed(), task=task, workers=workers)
+
+
+def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:
+    """Who is compared, and the settings of each: those that were typed and that it has."""
+    from calibayes.methods import method_named
+    from calibayes.methods.weights import takes_lam
+    from calibayes.objective import SCHEMES
+
+    chosen = SCHEMES if names is None else tuple(name.strip() for name in names.split(","))
+    given = method_settings(words)
+    found: dict[str, dict[str, Any]] = {}
+    for name in chosen:
+        has = [each for each in given if method_named(name).has(each) and (each != "lam" or takes_lam(name))]
+        found |= {name: {each: given[each] for each in has}} if has else {}
+    unused = [each for each in given if not any(each in settings for settings in found.values())]
+    if unused:
+        raise InvalidArgumentError(
+            f"None of {', '.join(chosen)} has the setting {unused[0]!r}. To see what they have: calibayes methods"
+        )
+    return {"methods": chosen, "method_settings": found}
 
 
 def _about_data(config: Path) -> tuple[dict[str, Any], list[str]]:

@@ -1,4 +1,4 @@
-"""`calibayes demo`: the four schemes side by side, for a first look."""
+"""`calibayes demo`: the four schemes and a mixture side by side, for a first look."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ __all__ = ["demo"]
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the picture and the numbers.")] = Path("calibayes-demo"),
-    seeds: Annotated[int | None, typer.Option(help="How many times each scheme is trained.", show_default="3")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many times each method is trained.", show_default="3")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A few seconds, one seed, less data: to see what it does, not for its numbers.")
     ] = False,
 ) -> None:
-    """Compare the four schemes on images of clothes: how often they are right, and how far they can be believed.
+    """Compare five methods on images of clothes: how often they are right, and how far they can be believed.
 
-    FNN is a plain network and BNN a Bayesian one; CA- stands for calibration-aware. All four are trained alike on
-    Fashion-MNIST, which comes with calibayes, and scored on test images that none of them has seen.
+    FNN is a plain network and BNN a Bayesian one; CA- stands for calibration-aware. A mixture is four networks, each with a
+    distribution over its weights. All are trained alike on Fashion-MNIST, which comes with calibayes, and scored on test images
+    that none of them has seen.
     """
     from rich.console import Console
 

@@ -59,11 +59,14 @@ def sweep(
     experiment: Annotated[str, typer.Option(help="The experiment of MLflow.")] = "calibayes",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")] = False,
 ) -> None:
-    """Run many trials, each once: over values of λ and β, schemes, seeds, or any settings of your own function.
+    """Run many trials, each once: over values of λ and β, methods, seeds, or any settings of your own function.
 
-    Without --trial, one trial trains one scheme on images of clothes that come with calibayes:
+    Without --trial, one trial trains one method on images of clothes that come with calibayes. A setting is used by the methods
+    that have it:
 
         calibayes sweep --set scheme=fnn,ca-fnn --set lam=1,3,10 --set epochs=5 --seeds 3
+
+        calibayes sweep --set scheme=fnn,ensemble --set members=2,4 --set epochs=5
 
     Each result is a file in the folder. Stopped or killed, it goes on where it was. The exit code is 1 if trials failed.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.methods import method_settings
 from calibayes.commands.places import check_place
 from calibayes.commands.typed import INTERRUPTED
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-_OTHERS = ("data", "out", "config", "ctx")
+_OTHERS = ("data", "out", "config", "ctx", "set_")
 
 
 def train(
@@ -26,9 +27,18 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file for the model.")] = Path("model.safetensors"),
     target: given.Target = None,
     text: given.Text = None,
-    scheme: Annotated[str | None, typer.Option(help="fnn, bnn, ca-fnn or ca-bnn.", show_default="ca-bnn")] = None,
-    lam: Annotated[float | None, typer.Option(help="λ, of ca-fnn and ca-bnn.", show_default="1")] = None,
-    beta: Annotated[float | None, typer.Option(help="β, of bnn and ca-bnn.", show_default="0.03")] = None,
+    scheme: Annotated[
+        str | None, typer.Option("--scheme", "--method", help="One of the methods below.", show_default="ca-bnn")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the method, like members=3; may be repeated.", show_default=False),
+    ] = None,
+    lam: Annotated[
+        float | None,
+        typer.Option(help="λ, the weight of the calibration term.", show_default="1 for ca-fnn and ca-bnn"),
+    ] = None,
+    beta: Annotated[float | None, typer.Option(help="β, the weight of the KL.", show_default="0.03 for bnn and ca-bnn")] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the examples, at most.", show_default="100")] = None,
     patience: Annotated[
         int | None, typer.Option(help="Epochs without a lower validation NLL before it stops.", show_default="10")
@@ -74,7 +84,8 @@ def train(
     from calibayes.files.settings import read_settings
 
     typed = given.typed_in(ctx, [name for name in ctx.params if name not in _OTHERS])
-    settings = TrainSettings.of({**({} if config is None else read_settings(config)), **typed})
+    read: dict[str, Any] = {} if config is None else read_settings(config)
+    settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
     inputs = [path for path in (data, config) if path is not None and path.is_file()]
     check_place("--out", out, inputs, "the data or settings that are to be read")
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
@@ -85,6 +96,15 @@ def train(
         raise typer.Exit(INTERRUPTED) from None
     trained.model.save(out)
     _show(console, trained, data, out)
+
+
+def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
+    """What was typed behind --set: settings of the training by their names, and those of the method in a dict."""
+    from calibayes.files import TrainSettings
+
+    found = method_settings(words)
+    own = {name: value for name, value in found.items() if name in TrainSettings.__dataclass_fields__}
+    return {**own, "method_settings": {**read, **{name: value for name, value in found.items() if name not in own}}}
 
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""`CalibayesClassifier`: all four schemes behind scikit-learn's interface."""
+"""`CalibayesClassifier`: every method behind scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from calibayes.estimator.network import NetworkChoice
 from calibayes.estimator.scaling import fitted_scaler, network_inputs
 from calibayes.estimator.settings import OptimizerClass, Settings, Weight
 from calibayes.estimator.uncertainty import Uncertainty
-from calibayes.posterior import MeanField, Point
+from calibayes.posterior.base import Posterior
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.choosing import ChoiceMonitor
-from calibayes.recipes.schemes import is_bayesian
 from calibayes.training import EarlyStopping
 
 __all__ = ["CalibayesClassifier"]
@@ -36,21 +35,29 @@ _LARGEST_SEED = 2**31 - 1
 
 
 class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A classifier whose confidence can be trusted, for scikit-learn: FNN, BNN, CA-FNN or CA-BNN on any network.
+    r"""A classifier whose confidence can be trusted, for scikit-learn: any method of `calibayes.METHODS` on any network.
 
     Args:
-        scheme: ``"fnn"``, ``"bnn"``, ``"ca-fnn"`` or ``"ca-bnn"``.
+        scheme: the method: ``"fnn"``, ``"bnn"``, ``"ca-fnn"``, ``"ca-bnn"``, ``"ensemble"``, ``"mixture"`` or any other of
+            `calibayes.METHODS`.
         network: ``"auto"`` for a perceptron with two hidden layers sized by the number of rows; a function of the numbers of
-            features and classes that returns a ``torch.nn.Module``; or such a module, which is copied, with its weights.
-        lam: $\lambda$, the weight of the calibration term, for schemes with ``ca-``; or ``"auto"``.
-        beta: $\beta$, the weight of the KL term, for schemes with ``bnn``; or ``"auto"``.
-        prior_std: the standard deviation of the prior.
-        init_std: the standard deviation that the posterior starts with.
+            features and classes that returns a ``torch.nn.Module``; or such a module, which is copied, with its weights (in an
+            ensemble only the first member keeps them, others are initialised anew). With ``"mc-dropout"``, the perceptron has
+            a dropout layer with a probability of 0.1 before its last layer.
+        method_settings: further settings of the method by name, such as ``{"members": 3}`` for ``"ensemble"``;
+            ``calibayes methods`` on the command line lists them.
+        lam: $\lambda$, the weight of the calibration term; or ``"auto"``. By default 1 for ``"ca-fnn"`` and ``"ca-bnn"``, and
+            the method's own default for others. ``"fnn"`` and ``"bnn"`` have none, whatever it is.
+        beta: $\beta$, the weight of the KL term, for methods that have one; or ``"auto"``. By default 0.1 for ``"bnn"`` and
+            ``"ca-bnn"``, and the method's own default for others.
+        prior_std: the standard deviation of the prior; by default 0.3 for ``"bnn"`` and ``"ca-bnn"``, likewise.
+        init_std: the standard deviation that the posterior starts with; by default 0.02 for these two, likewise.
         calibration: the calibration measure, such as ``calibayes.MMCE()``; ``calibayes.WMMCE()`` by default.
         epochs: passes over the data.
         batch_size: examples a step, at most.
         learning_rate: the optimiser's at the start; it falls to zero along a cosine.
         optimizer: a class of ``torch.optim``, or a function that is called like one: ``optimizer(parameters, lr=...)``.
+            ``"natural-gradient"`` has its own.
         samples: $R$, samples of the weights a step.
         predict_samples: $S$, samples of the weights behind a prediction.
         standardize: subtract each column's mean and divide by its standard deviation.
@@ -67,9 +74,9 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         classes_: the classes, in the order of the columns of `predict_proba`.
-        posterior_: the trained `calibayes.Point` or `calibayes.MeanField`, of standardised inputs.
+        posterior_: the trained `calibayes.Posterior`, of standardised inputs.
         history_: the `calibayes.History` of the training.
-        lam_: $\lambda$, given or chosen; zero for a scheme without.
+        lam_: $\lambda$, given or chosen; zero for a method without.
         beta_: $\beta$, likewise.
         choices_: what was tried for ``"auto"``: `calibayes.recipes.choosing.Tried` with validation NLL, ECE, accuracy and Brier
             score; empty if nothing was to be chosen.
@@ -87,7 +94,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     classes_: npt.NDArray[Any]
-    posterior_: Point | MeanField
+    posterior_: Posterior
     scaler_: StandardScaler | None
     lam_: float
     beta_: float
@@ -99,10 +106,11 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scheme: str = "ca-bnn",
         network: NetworkChoice = "auto",
         *,
-        lam: Weight = 1.0,
-        beta: Weight = 0.1,
-        prior_std: float = 0.3,
-        init_std: float = 0.02,
+        method_settings: Mapping[str, Any] | None = None,
+        lam: Weight | None = None,
+        beta: Weight | None = None,
+        prior_std: float | None = None,
+        init_std: float | None = None,
         calibration: Measure | None = None,
         epochs: int = 100,
         batch_size: int = 64,
@@ -122,6 +130,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.scheme = scheme
         self.network = network
+        self.method_settings = method_settings
         self.lam = lam
         self.beta = beta
         self.prior_std = prior_std
@@ -165,7 +174,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         examples = distinct(x[weights > 0], labels.reshape(-1), weights[weights > 0])
         examples = examples._replace(weights=examples.counts * self._class_weights(examples, classes)[examples.y])
         if goes_on:
-            self._check_continues(settings, classes)
+            self._check_continues(classes)
             settings = settings.with_known(self.lam_, self.beta_)
             scaler, seed, fits, start = self.scaler_, self._seed, self._fits + 1, self.posterior_
         else:
@@ -227,17 +236,12 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _check_continues(self, settings: Settings, classes: npt.NDArray[Any]) -> None:
+    def _check_continues(self, classes: npt.NDArray[Any]) -> None:
         """Raise if a further fit cannot go on from the last one."""
         if not np.array_equal(classes, self.classes_):
             raise InvalidArgumentError(
                 f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
                 f"{classes.tolist()}. Use `warm_start=False` to start anew."
-            )
-        if is_bayesian(settings.scheme) != isinstance(self.posterior_, MeanField):
-            raise InvalidArgumentError(
-                f"With `warm_start`, a {type(self.posterior_).__name__} cannot go on as {settings.scheme!r}. Use the scheme "
-                "that it began with, or `warm_start=False` to start anew."
             )
 
 

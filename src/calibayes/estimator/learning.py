@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
+from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
-from calibayes.errors import NetworkOutputError
+from calibayes.errors import InvalidArgumentError, NetworkOutputError
 from calibayes.estimator.examples import Examples
 from calibayes.estimator.network import made
 from calibayes.estimator.settings import Settings
-from calibayes.posterior import MeanField, Point
+from calibayes.methods import build
+from calibayes.methods.doors import fit_arguments, member_networks, prepared_network
+from calibayes.posterior.base import Posterior
 from calibayes.predictive import predict
 from calibayes.randomness import derived_seed
 from calibayes.recipes.choosing import Tried, choose, validation_scores
-from calibayes.recipes.schemes import build, combinations
+from calibayes.schedules import Schedule
 from calibayes.training import History, fit
 
 __all__ = ["Learned", "Learner"]
@@ -28,12 +33,12 @@ class Learned:
     Attributes:
         posterior: the trained one.
         history: the course of its training.
-        lam: its $\lambda$, zero for a scheme without.
-        beta: its $\beta$, zero for a scheme without.
+        lam: its $\lambda$, zero for a method without.
+        beta: its $\beta$, zero for a method without.
         tried: what was tried to find them; empty if there was nothing to choose.
     """
 
-    posterior: Point | MeanField
+    posterior: Posterior
     history: History
     lam: float
     beta: float
@@ -56,7 +61,7 @@ class Learner:
     classes: int
     seed: int
     fits: int = 0
-    start: Point | MeanField | None = None
+    start: Posterior | None = None
 
     def learn(self, examples: Examples) -> Learned:
         r"""Choose $\lambda$ and $\beta$ if they are to be chosen, and train.
@@ -65,7 +70,7 @@ class Learner:
         the chosen posterior is kept as it is.
         """
         settings = self.settings
-        pairs = combinations(settings.scheme, settings.lams, settings.betas)
+        pairs = list(product(settings.lams, settings.betas))
         if len(pairs) == 1 and settings.stopping is None:
             return self.train(examples, None, *pairs[0])
         training, validation = examples.split(settings.validation_fraction, self.seed)
@@ -103,29 +108,28 @@ class Learner:
         """
         settings = self.settings
         count, features = training.x.shape
-        posterior, objective = build(
-            settings.scheme,
-            made(settings.network, rows or count, features, self.classes, self.seed),
-            lam=lam,
-            beta=beta * training.rows_per_count,
-            prior_std=settings.prior_std,
-            init_std=settings.init_std,
-            calibration=settings.calibration,
-        )
+        network = self._network(rows or count, features)
+        chosen = settings.of_method(lam, _times(training.rows_per_count, beta), self.seed)
+        plan = build(settings.scheme, network, **chosen)
+        posterior = plan.posterior
         if self.start is not None:
+            _check_continues(self.start, posterior, settings.scheme)
             posterior = copy.deepcopy(self.start)
         self._check_outputs(posterior, training)
         steps = settings.epochs * -(-count // settings.batch_size)
-        history = fit(
-            posterior,
-            training.data,
-            objective,
+        own = fit_arguments(
+            plan,
             optimizer=lambda parameters: settings.optimizer(parameters, lr=settings.learning_rate),
             scheduler=lambda optimizer: CosineAnnealingLR(optimizer, steps),
             scheduler_interval="step",
+            samples=settings.samples,
+        )
+        history = fit(
+            posterior,
+            training.data,
+            plan.objective,
             epochs=settings.epochs,
             batch_size=settings.batch_size,
-            samples=settings.samples,
             validation=None if validation is None else validation.data,
             validation_samples=settings.predict_samples,
             early_stopping=None if validation is None else settings.stopping,
@@ -133,15 +137,44 @@ class Learner:
             device=settings.device,
             group=None,
             progress=bool(settings.verbose),
+            **own,
         )
         if history.stopped == "interrupted":
             raise KeyboardInterrupt
-        return Learned(posterior, history, lam if objective.lam else 0.0, beta if objective.beta else 0.0)
+        return Learned(posterior, history, lam, beta)
 
-    def _check_outputs(self, posterior: Point | MeanField, training: Examples) -> None:
+    def _network(self, rows: int, features: int) -> nn.Module | Callable[[], nn.Module]:
+        """The user's module, or a function that makes a network for each member of an ensemble."""
+        settings = self.settings
+        if isinstance(settings.network, nn.Module):
+            return made(settings.network, rows, features, self.classes, self.seed)
+
+        def one(seed: int) -> nn.Module:
+            network = made(settings.network, rows, features, self.classes, seed)
+            return prepared_network(settings.scheme, network) if isinstance(settings.network, str) else network
+
+        return member_networks(one, self.seed)
+
+    def _check_outputs(self, posterior: Posterior, training: Examples) -> None:
         outputs = predict(posterior, training.x[:2], samples="mean").probs.shape[1]
         if outputs != self.classes:
             raise NetworkOutputError(
                 f"Expected the network to have an output for each of the {self.classes} classes in `y`, but it has {outputs}. "
                 "A function as `network` is told how many: `lambda features, classes: ...`."
             )
+
+
+def _times(factor: float, beta: Schedule) -> Schedule:
+    return (lambda step: factor * beta(step)) if callable(beta) else factor * beta
+
+
+def _check_continues(start: Posterior, new: Posterior, scheme: str) -> None:
+    """Raise if a method cannot go on from what was trained before."""
+    kinds = [[type(each), *map(type, each.members)] for each in (start, new)]
+    if kinds[0] != kinds[1]:
+        count = f" of {len(start.members)} members" if len(start.members) > 1 else ""
+        kind = type(start).__name__
+        raise InvalidArgumentError(
+            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot go on as {scheme!r}. Use the "
+            "scheme and settings that it began with, or `warm_start=False` to start anew."
+        )

@@ -21,13 +21,15 @@ class Uncertainty(NamedTuple):
         confidence: the probability of the class that is predicted.
         entropy: the entropy of the probabilities, all uncertainty together: ``aleatoric + epistemic``.
         aleatoric: what more data would not settle: the mean entropy of the sampled networks.
-        epistemic: what the sampled networks disagree about. Zero for ``"fnn"`` and ``"ca-fnn"``, which have one network.
+        epistemic: what the sampled networks disagree about. Zero for ``"fnn"``, ``"ca-fnn"`` and others with one network.
+        between: the part of ``epistemic`` that the members of an ensemble disagree about; zero without members.
     """
 
     confidence: Floats
     entropy: Floats
     aleatoric: Floats
     epistemic: Floats
+    between: Floats
 
     @classmethod
     def of(cls, predictive: Predictive) -> Uncertainty:

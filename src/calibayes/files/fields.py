@@ -29,6 +29,10 @@ class Fields:
             raise ModelFileError(f"Expected {place} to be a table of values, but got {shown(values)}.")
         self._values, self._place = values, place
 
+    def has(self, name: str) -> bool:
+        """Return True if there is a value of this name."""
+        return name in self._values
+
     def text(self, name: str, known: tuple[str, ...] | None = None) -> str:
         """A text, one of those that are ``known``."""
         value = self._values.get(name)

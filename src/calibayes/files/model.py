@@ -149,7 +149,8 @@ def _model(fields: Fields, tree: dict[str, Any], told: str) -> Model:
     broken = next((name for name, value in state.items() if not bool(value.isfinite().all())), None)
     if broken is not None:
         raise ModelFileError(f"the weights {broken!r} are not finite.")
-    plan.check_fits(state, told)
+    members = tree["posterior"]["architecture"].get("members", [None])
+    plan.check_fits(state, told, len(members))
     posterior = from_tree(tree["posterior"], plan(), told).eval()
     return Model(posterior=posterior, about=tree["about"] if isinstance(tree["about"], dict) else {}, **described)
 

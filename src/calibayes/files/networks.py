@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from calibayes.errors import ModelFileError
 from calibayes.files.fields import Fields
 from calibayes.networks import MLP, Normalize, SmallCNN, TextCNN, WordBag, resnet20
+from calibayes.networks.head_dropout import with_dropout
 
 __all__ = ["NetworkPlan"]
 
@@ -27,6 +28,7 @@ class NetworkPlan:
     Attributes:
         name: ``"mlp"``, ``"word-bag"``, ``"text-cnn"``, ``"small-cnn"`` or ``"resnet20"``.
         sizes: what it is made with: whole numbers, or lists of numbers.
+        dropout: the probability of a dropout layer before the last layer; 0 for none.
 
     Examples:
         >>> sum(weight.numel() for weight in NetworkPlan("mlp", {"inputs": 4, "hidden": [8], "classes": 3})().parameters())
@@ -35,26 +37,31 @@ class NetworkPlan:
 
     name: str
     sizes: Mapping[str, Any]
+    dropout: float = 0.0
 
     def __call__(self) -> nn.Module:
         """A new network."""
         made: nn.Module = _NETWORKS[self.name](self.sizes)
-        return made
+        return with_dropout(made, self.dropout) if self.dropout else made
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for a file."""
-        return {"name": self.name, "sizes": dict(self.sizes)}
+        found: dict[str, Any] = {"name": self.name, "sizes": dict(self.sizes)}
+        return {**found, "dropout": self.dropout} if self.dropout else found
 
     @classmethod
     def of(cls, fields: Fields) -> NetworkPlan:
         """The inverse of `to_dict`; sizes beyond reason are refused."""
         name = fields.text("name", tuple(_NETWORKS))
-        return cls(name, _SIZES[name](fields.inside("sizes")))
+        dropout = fields.number("dropout", positive=True) if fields.has("dropout") else 0.0
+        if dropout >= 1:
+            raise fields.wrong("dropout", "a number below 1")
+        return cls(name, _SIZES[name](fields.inside("sizes")), dropout)
 
-    def check_fits(self, weights: Mapping[str, Tensor], path: str) -> None:
-        """Raise unless a file holds as many bytes of weights as the network has, before memory is taken for it."""
+    def check_fits(self, weights: Mapping[str, Tensor], path: str, members: int = 1) -> None:
+        """Raise unless a file holds as many bytes of weights as its networks have, before memory is taken for them."""
         with torch.device("meta"):
-            wanted = sum(weight.nbytes for weight in self().parameters())
+            wanted = members * sum(weight.nbytes for weight in self().parameters())
         held = sum(weight.nbytes for weight in weights.values())
         if wanted > held:
             raise ModelFileError(f"{path} describes a network of {wanted:,} bytes, but holds {held:,} bytes of weights.")

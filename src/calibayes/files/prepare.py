@@ -27,6 +27,7 @@ from calibayes.files.settings import DataSettings
 from calibayes.files.table import TableCoding, fit_table
 from calibayes.files.text import TextCoding, fit_text, rarity
 from calibayes.networks import TextCNN
+from calibayes.networks.head_dropout import HEAD_DROPOUT
 
 __all__ = ["Prepared", "prepare"]
 
@@ -69,13 +70,14 @@ class Prepared:
         return net
 
 
-def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | None = None) -> Prepared:
+def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | None = None, *, dropout: bool = False) -> Prepared:
     """Read a file, find its classes, split it by the seed, and learn from the training part how to encode all of it.
 
     Args:
         path: a table in a file, or a folder with a folder for each class.
         settings: what is taken for what.
         most: how many training, validation and test examples are kept, at most.
+        dropout: whether the network gets a dropout layer before its last one.
     """
     folder = path.is_dir()
     if folder:
@@ -97,6 +99,7 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
         notes.insert(0, f"{table.num_rows:,} of {total:,} rows, drawn by seed {settings.seed}.")
     first, second, third = ((coding.encode(own.take(part)), torch.from_numpy(labels.codes[part])) for part in parts)
     plan, start = _network(coding, first[0], len(labels.classes), settings)
+    plan = replace(plan, dropout=HEAD_DROPOUT) if dropout else plan
     examples = {"table": "rows", "text": "texts", "images": "images"}[coding.kind]
     copies = shared(first[0], third[0])
     if copies:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from calibayes.checks import integer, moderate, nearest, positive, positive_integer, share
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.recipes.schemes import check_scheme, is_bayesian, is_calibration_aware
+from calibayes.methods import method_named
+from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam
+from calibayes.objective import SCHEMES
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
 
 _MOST_SIDE = 512
 _LARGEST_SEED = 2**63 - 1
-_USUAL = {"lam": 1.0, "beta": 0.03}
+_USUAL = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02}  # of the paper's four schemes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,20 +121,23 @@ class TrainSettings(DataSettings):
     r"""How to train, and all that `DataSettings` says of the data.
 
     Attributes:
-        scheme: one of the four.
-        lam: $\lambda$ of ``ca-fnn`` and ``ca-bnn``, by default 1; 0 for the others.
-        beta: $\beta$ of ``bnn`` and ``ca-bnn``, by default 0.03; 0 for the others.
+        scheme: one of `calibayes.METHODS`.
+        method_settings: further settings of the method, by name.
+        lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn``, and the method's own default for others. ``fnn`` and ``bnn``
+            have none.
+        beta: $\beta$, by default 0.03 for ``bnn`` and ``ca-bnn``, and the method's own default for others that have a KL term.
         epochs: passes over the training examples, at most.
         patience: epochs without a lower validation NLL after which training stops.
         batch_size: $|B|$.
         learning_rate: Adam's.
         samples: $R$, samples of the weights a step.
         predictive_samples: $S$, samples of the weights behind a prediction.
-        prior_std: standard deviation of the prior.
-        init_std: standard deviation that the posterior starts with.
+        prior_std: standard deviation of the prior, by default 0.1 for the paper's schemes, and as the method has it for others.
+        init_std: standard deviation that the posterior starts with, by default 0.02, and likewise.
     """
 
     scheme: str = "ca-bnn"
+    method_settings: dict[str, Any] = field(default_factory=dict, hash=False)
     lam: float | None = None
     beta: float | None = None
     epochs: int = 100
@@ -141,21 +146,40 @@ class TrainSettings(DataSettings):
     learning_rate: float = 0.003
     samples: int = 1
     predictive_samples: int = 20
-    prior_std: float = 0.1
-    init_std: float = 0.02
+    prior_std: float | None = None
+    init_std: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_scheme(self.scheme)
+        method_named(self.scheme)
         for name in ("epochs", "patience", "batch_size", "samples", "predictive_samples"):
             positive_integer(name, getattr(self, name), 1_000_000)
-        for name in ("learning_rate", "prior_std", "init_std"):
-            moderate(name, getattr(self, name))
-        for name, has in (("lam", is_calibration_aware(self.scheme)), ("beta", is_bayesian(self.scheme))):
+        moderate("learning_rate", self.learning_rate)
+        check_weights(self.scheme, lam=self.lam, beta=self.beta)
+        for name, has in (("lam", has_lam(self.scheme)), ("beta", has_beta(self.scheme))):
             value = getattr(self, name)
-            if value and not has:
-                raise InvalidArgumentError(f"Expected no `{name}` for {self.scheme!r}, but got {value!r}.")
-            object.__setattr__(self, name, positive(name, _USUAL[name] if value is None else value) if has else 0.0)
+            if value is None:
+                object.__setattr__(self, name, self._usual(name) if has else 0.0)
+            elif value or (has and name == "beta"):
+                positive(name, value)
+        for name in ("prior_std", "init_std"):
+            value = self._usual(name) if getattr(self, name) is None else getattr(self, name)
+            object.__setattr__(self, name, value)
+            if isinstance(value, int | float):
+                moderate(name, value)
+        check_method_settings(self.scheme, self.method_settings, _OWN)
+
+    def _usual(self, name: str) -> Any:
+        return _USUAL[name] if self.scheme in SCHEMES else method_named(self.scheme).default(name)
+
+    def of_method(self) -> dict[str, Any]:
+        """All settings of the method, by name."""
+        method = method_named(self.scheme)
+        ours = {name: getattr(self, name) for name in (*_USUAL, "samples", "learning_rate") if method.has(name)}
+        return {**ours, **self.method_settings}
+
+
+_OWN = {field.name: f"the setting {field.name!r} itself" for field in fields(TrainSettings)} | {"member_seed": "'seed'"}
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -180,6 +204,8 @@ def _fitted(name: str, value: Any, hint: Any) -> Any:
         parts = [value] if isinstance(value, str) else value
         if isinstance(parts, list | tuple) and all(type(each) is part for each in parts):
             return tuple(parts)
+    elif get_origin(kind) is dict and isinstance(value, dict):
+        return dict(value)
     elif kind is float and type(value) in (int, float):
         return float(value)
     elif type(value) is (str if get_origin(kind) is Literal else kind):
@@ -195,4 +221,6 @@ def _kinds(hint: Any) -> list[Any]:
 def _said(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return "a list of whole numbers" if get_args(kind)[0] is int else "a text or a list of texts"
+    if get_origin(kind) is dict:
+        return "a table of settings by name"
     return {int: "a whole number", float: "a number", bool: "true or false"}.get(kind, "a text")

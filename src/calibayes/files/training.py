@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from calibayes.files.model import Model
 from calibayes.files.prepare import Prepared, prepare
 from calibayes.files.settings import TrainSettings
+from calibayes.methods import build, method_named
+from calibayes.methods.doors import fit_arguments, member_networks, plain_values
 from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.posterior.base import Posterior
 from calibayes.posthoc.settled import settled_temperature
 from calibayes.predictive import predict, samples_for
-from calibayes.recipes.schemes import build
+from calibayes.randomness import seeded
 from calibayes.training import History, fit
 
 __all__ = ["Trained", "train"]
@@ -79,34 +83,39 @@ def train(
         torch.Size([2, 2])
     """
     chosen = TrainSettings.of({**({} if settings is None else asdict(settings)), **others})
-    prepared = prepare(Path(path), chosen)
+    prepared = prepare(Path(path), chosen, dropout=method_named(chosen.scheme).needs_dropout)
     if say is not None:
         for note in (*prepared.notes, _opening(prepared, chosen)):
             say(note)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(chosen.seed)
-        net = prepared.network()
-    posterior, objective = build(
-        chosen.scheme, net, lam=chosen.lam or 0.0, beta=chosen.beta or 0.0, prior_std=chosen.prior_std, init_std=chosen.init_std
+    plan = build(chosen.scheme, member_networks(partial(_network, prepared), chosen.seed), **chosen.of_method())
+    own = fit_arguments(
+        plan,
+        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=chosen.learning_rate),
+        samples=chosen.samples,
     )
+    posterior = plan.posterior
     history = fit(
         posterior,
         prepared.splits.train,
-        objective,
-        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=chosen.learning_rate),
+        plan.objective,
         epochs=chosen.epochs,
         batch_size=chosen.batch_size,
-        samples=chosen.samples,
         validation=prepared.splits.validation,
         early_stopping=chosen.patience,
         seed=chosen.seed,
         group=None,
         progress=progress,
+        **own,
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
     posterior.to("cpu")
     return _judged(prepared, chosen, posterior, history)
+
+
+def _network(prepared: Prepared, seed: int) -> nn.Module:
+    with seeded(seed):
+        return prepared.network()
 
 
 def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, history: History) -> Trained:
@@ -143,9 +152,9 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
         samples=settings.predictive_samples,
         seed=settings.seed,
         about={
-            "settings": asdict(settings),
+            "settings": plain_values(asdict(settings)),
             "examples": {name: len(getattr(splits, name)[1]) for name in ("train", "validation", "test")},
-            "best_epoch": history.best_epoch,
+            "best_epoch": [each.best_epoch for each in history.members] if history.members else history.best_epoch,
             "test": as_json_numbers(scores.to_dict()),
             "test_scaled": as_json_numbers(scaled.to_dict()),
         },
@@ -156,8 +165,11 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
 def _opening(prepared: Prepared, settings: TrainSettings) -> str:
     """What is about to happen."""
     counts = [len(part[1]) for part in (prepared.splits.train, prepared.splits.validation, prepared.splits.test)]
-    weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if value}
-    scheme = settings.scheme.upper() + "".join(f", {name} = {value:g}" for name, value in weights.items())
+    weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if isinstance(value, float) and value}
+    scheme = method_named(settings.scheme).title + "".join(
+        f", {name} = {value:g}" if isinstance(value, int | float) else f", {name} as scheduled"
+        for name, value in weights.items()
+    )
     return (
         f"{counts[0]:,} {prepared.examples} to train, {counts[1]:,} to validate, {counts[2]:,} to test; "
         f"{len(prepared.splits.classes)} classes of {prepared.target!r}. {scheme}, network {prepared.plan.name}."

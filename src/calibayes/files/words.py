@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from calibayes.data.predictions.wording import counted
 from calibayes.files.training import Trained
+from calibayes.methods import method_named
 from calibayes.metrics import Scores
 from calibayes.metrics.scores import shown
 from calibayes.report.verdict import verdict
+from calibayes.training import History
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +32,7 @@ def scores_table(trained: Trained) -> Table:
     seen = f"{copies:,} of them like some that training has seen" if copies else "which training has not seen"
     title = f"{scores.n:,} test {trained.prepared.examples}, {seen}; intervals at {level:g} %"
     made = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    found = {trained.model.about["settings"]["scheme"].upper(): scores}
+    found = {method_named(trained.model.about["settings"]["scheme"]).title: scores}
     if trained.model.temperature != 1:
         found[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
     for head in ("", *found):
@@ -43,15 +45,26 @@ def scores_table(trained: Trained) -> Table:
 def closing_words(trained: Trained) -> str:
     """How the training ended, whether its confidence can be trusted, and what the numbers cannot say."""
     history, scores = trained.history, trained.scores
-    how = "stopped early" if history.stopped == "early" else "not stopped early: more --epochs might help"
-    lines = [f"{counted(len(history.epochs), 'epoch')}, the best was {history.best_epoch} ({how}).", verdict(scores, None).text]
+    lines = [*(_course(each, who) for each, who in _trainings(history)), verdict(scores, None).text]
     lines += trained.notes[len(trained.prepared.notes) :]
     if scores.n < _FEW:
         lines.append(f"With {scores.n} test {trained.prepared.examples} these numbers are rough: see the intervals.")
     if trained.helps:
         lines.append("The temperature lowers the validation NLL: use it with `calibayes predict --temperature`.")
-    lines.append("Which scheme suits these data? calibayes compare, with the same file, says.")
+    lines.append("Which method suits these data? calibayes compare, with the same file, says.")
     return "\n".join(lines)
+
+
+def _trainings(history: History) -> list[tuple[History, str]]:
+    """One training, or one for each member of an ensemble."""
+    if not history.members:
+        return [(history, "")]
+    return [(each, f"Member {place}: ") for place, each in enumerate(history.members, 1)]
+
+
+def _course(history: History, who: str) -> str:
+    how = "stopped early" if history.stopped == "early" else "not stopped early: more --epochs might help"
+    return f"{who}{counted(len(history.epochs), 'epoch')}, the best was {history.best_epoch} ({how})."
 
 
 def _cell(scores: Scores, name: str) -> str:

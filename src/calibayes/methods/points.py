@@ -76,4 +76,6 @@ FOCAL = Method("focal", "focal loss", "The plain network trained with the focal 
 SMOOTHED = Method(
     "label-smoothing", "label smoothing", "The plain network trained with smoothed labels.", SmoothedPoint, _point
 )
-DROPOUT = Method("mc-dropout", "MC dropout", "The network's own dropout stays on at prediction.", Dropout, _dropout)
+DROPOUT = Method(
+    "mc-dropout", "MC dropout", "The network's own dropout stays on at prediction.", Dropout, _dropout, needs_dropout=True
+)

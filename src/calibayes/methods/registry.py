@@ -48,6 +48,7 @@ class Method(Generic[S]):
         summary: one sentence for users.
         settings: a frozen dataclass, a subclass of `MethodSettings`; everything in it has a default.
         plan: makes a `Plan` of a network and settings.
+        needs_dropout: whether the network must have dropout; networks that doors choose themselves then get a layer of it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Method(Generic[S]):
     summary: str
     settings: type[S]
     plan: Callable[[Network, S], Plan]
+    needs_dropout: bool = False
 
     def setting_names(self) -> tuple[str, ...]:
         """What can be set."""
@@ -63,6 +65,10 @@ class Method(Generic[S]):
     def has(self, name: str) -> bool:
         """Whether the method can be told this setting."""
         return name in self.setting_names()
+
+    def default(self, name: str) -> Any:
+        """The value of a setting that is left out, or ``None`` where the method does not have it."""
+        return getattr(self.settings(), name) if self.has(name) else None
 
     def configured(self, **settings: Any) -> S:
         """The settings, or an error that names one that this method does not have."""

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import torch
 
 from calibayes.calibration.measures import WMMCE, Measure
 from calibayes.checks import positive
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective import Calibration, CrossEntropy, Objective
+from calibayes.objective import CrossEntropy, Objective
 from calibayes.objective.losses import Loss
 from calibayes.schedules import Schedule, value_at
 from calibayes.training.averaging import EMA
 
-__all__ = ["MethodSettings"]
+__all__ = ["MethodSettings", "UsualOptimizer"]
+
+
+@final
+@dataclass(frozen=True)
+class UsualOptimizer:
+    """Adam, or AdamW where there is weight decay; fused, which is the same update in one pass.
+
+    It is what a method uses that needs no optimiser of its own, so a door that has one may put it in this place.
+
+    Attributes:
+        learning_rate: at the start.
+        weight_decay: that of AdamW; 0 for plain Adam.
+    """
+
+    learning_rate: float
+    weight_decay: float = 0.0
+
+    def __call__(self, parameters: Any) -> torch.optim.Optimizer:
+        """The optimiser of these parameters."""
+        if self.weight_decay == 0:
+            return torch.optim.Adam(parameters, lr=self.learning_rate, fused=True)
+        return torch.optim.AdamW(parameters, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,14 +70,11 @@ class MethodSettings:
         r"""The loss with the calibration term, if there is one, and the KL weighed by $\beta$."""
         measure = WMMCE() if self.calibration is None else self.calibration
         loss = CrossEntropy() if self.loss is None else self.loss
-        return Objective(beta=beta, loss=loss, terms=(Calibration(measure, lam=self.lam),))
+        return Objective(lam=self.lam, beta=beta, calibration=measure, loss=loss)
 
-    def optimizer(self) -> Callable[[Any], torch.optim.Optimizer]:
-        """Adam, or AdamW where there is weight decay; fused, which is the same update in one pass."""
-        rate, decay = self.learning_rate, self.weight_decay
-        if decay == 0:
-            return lambda parameters: torch.optim.Adam(parameters, lr=rate, fused=True)
-        return lambda parameters: torch.optim.AdamW(parameters, lr=rate, weight_decay=decay, fused=True)
+    def optimizer(self) -> UsualOptimizer:
+        """Adam, or AdamW where there is weight decay."""
+        return UsualOptimizer(self.learning_rate, self.weight_decay)
 
     def fit(self, **others: Any) -> dict[str, Any]:
         """Arguments of `calibayes.fit`."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any, Literal, Self
 
 from calibayes.checks import positive_integer
 from calibayes.data import Splits
+from calibayes.methods import METHODS, method_named
+from calibayes.methods.weights import check_method_settings, has_beta, has_lam
 from calibayes.networks import SmallCNN
+from calibayes.objective import SCHEMES
 from calibayes.recipes.compare.task import FASHION_MNIST
 from calibayes.recipes.reproduce.training import Training, trained
-from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
 
 __all__ = ["FashionTraining", "fashion_trial"]
 
@@ -25,6 +27,7 @@ class FashionTraining(Training):
         train: training images.
         validation: validation images.
         test: test images.
+        method_settings: further settings of the method, by name.
     """
 
     epochs: int = 10
@@ -32,23 +35,50 @@ class FashionTraining(Training):
     train: int = 3000
     validation: int = 1000
     test: int = 6000
+    method_settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("train", "validation", "test"):
             positive_integer(name, getattr(self, name))
+        own = {field.name: f"the setting {field.name!r} itself" for field in fields(self)}
+        check_method_settings(self.scheme, self.method_settings, {**own, "calibration": "the setting 'measure'"})
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        r"""The settings as a mapping names them; $\lambda$ is 10 and $\beta$ is 0.1 where the scheme has them.
+        r"""The settings as a mapping names them, those of the method among them.
+
+        What is left out is as the method has it; for the paper's four schemes $\lambda$ is 10 and $\beta$ is 0.1.
 
         Examples:
             >>> FashionTraining.of({"scheme": "ca-fnn", "epochs": 2}).lam
             10.0
+            >>> FashionTraining.of({"scheme": "ensemble", "members": 2}).method_settings
+            {'members': 2}
         """
-        scheme = settings.get("scheme", cls.scheme)
-        usual = {"lam": 10.0 if is_calibration_aware(scheme) else 0.0, "beta": 0.1 if is_bayesian(scheme) else 0.0}
-        return super().of({**usual, **settings})
+        method = method_named(settings.get("scheme", cls.scheme))
+        if method.name in SCHEMES:
+            usual = {"lam": 10.0 if has_lam(method.name) else 0.0, "beta": 0.1 if has_beta(method.name) else 0.0}
+        else:
+            usual = {name: method.default(name) for name in ("lam", "beta", "prior_std", "init_std") if method.has(name)}
+        known = {field.name for field in fields(cls)}
+        of_method = {name: value for name, value in settings.items() if name not in known and method.has(name)}
+        others = {name: value for name, value in settings.items() if name not in of_method}
+        _check_known(others, known, method.name)
+        if of_method:
+            others["method_settings"] = {**others.get("method_settings", {}), **of_method}
+        return super().of({**usual, **others})
+
+    def of_method(self, steps: int) -> dict[str, Any]:
+        """The settings of the method, by name; as in `Training`."""
+        return super().of_method(steps) | dict(self.method_settings)
+
+
+def _check_known(settings: Mapping[str, Any], known: set[str], method: str) -> None:
+    """Raise if something is set that other methods have."""
+    for name in settings:
+        if name not in known and any(method_named(other).has(name) for other in METHODS):
+            method_named(method).configured(**{name: settings[name]})
 
 
 def fashion_trial(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from calibayes.checks import nearest, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.objective import SCHEMES
+from calibayes.methods import METHODS, method_named
+from calibayes.methods.weights import has_beta, takes_lam
 from calibayes.sweeps.grid import grid
 from calibayes.sweeps.identity import canonical
 
@@ -116,20 +117,32 @@ def choices(words: Sequence[str], option: str = "--set", *, again: bool = False)
 
 
 def for_schemes(settings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    r"""The same without $\lambda$ and $\beta$ where the scheme has none, and without the doubles that this makes.
+    r"""The same without what a trial's method does not have, such as $\lambda$ and $\beta$, and without repeated trials.
+
+    Only what some method of the sweep has is dropped; $\lambda$ and $\beta$ always are.
 
     Examples:
         >>> for_schemes(calibayes.grid(scheme=["fnn", "ca-fnn"], lam=[1, 3]))
         [{'scheme': 'fnn'}, {'scheme': 'ca-fnn', 'lam': 1}, {'scheme': 'ca-fnn', 'lam': 3}]
+        >>> for_schemes(calibayes.grid(scheme=["fnn", "ensemble"], members=[2]))
+        [{'scheme': 'fnn'}, {'scheme': 'ensemble', 'members': 2}]
     """
+    trials = list(settings)
+    methods = {each["scheme"] for each in trials if each.get("scheme") in METHODS}
+    of_some = {"lam", "beta"}.union(*(method_named(each).setting_names() for each in methods))
     found = {}
-    for each in settings:
+    for each in trials:
         scheme = each.get("scheme")
-        if scheme in SCHEMES:
-            unused = {"lam": not scheme.startswith("ca-"), "beta": not scheme.endswith("bnn")}
-            each = {name: value for name, value in each.items() if not unused.get(name)}
+        if isinstance(scheme, str) and scheme in methods:
+            each = {name: value for name, value in each.items() if name not in of_some or _has(scheme, name)}
         found[canonical(each)] = each
     return list(found.values())
+
+
+def _has(method: str, name: str) -> bool:
+    if name == "lam":
+        return takes_lam(method)
+    return has_beta(method) if name == "beta" else method_named(method).has(name)
 
 
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]')

@@ -165,7 +165,7 @@ def test_only_chosen_networks_see_the_test_examples_and_the_caller_keeps_threads
 def test_seeds_are_paired_same_initial_weights_for_every_scheme() -> None:
     means = []
     for run in (each for each in TINY.candidates() if each.lam in (0.0, 3.0) and each.beta in (0.0, 0.1)):
-        posterior, _ = jobs._untrained(BLOBS, TINY, run.with_seed(1))
+        posterior = jobs._untrained(BLOBS, TINY, run.with_seed(1)).posterior
         means.append(cb.predict(posterior, torch.zeros(1, 2), samples="mean").probs)
     assert len(means) == 4
     for mean in means[1:]:

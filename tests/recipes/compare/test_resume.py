@@ -245,9 +245,16 @@ def test_whatever_changes_a_training_makes_it_another_one() -> None:
     keys = {Memory.of(task, each).training(Run("ca-bnn", 3.0, 0.1, 0)).key for task, each in pairs}
     assert len(keys) == len(pairs)
     of_a_training = {name for change in CHANGES for name in change}
-    others = {"seeds", "test", "lams", "betas"}  # these say which trainings there are, not how one goes
+    others = {
+        "seeds",
+        "test",
+        "lams",
+        "betas",
+        "methods",
+        "method_settings",
+    }  # these say which trainings there are, not how one goes
     assert of_a_training | others == set(vars(TINY))
-    for name, value in {"seeds": 9, "test": 10, "lams": (1.0,), "betas": (1.0,)}.items():
+    for name, value in {"seeds": 9, "test": 10, "lams": (1.0,), "betas": (1.0,), "methods": ("ca-bnn",)}.items():
         memory = Memory.of(BLOBS, replace(TINY, **{name: value}))  # type: ignore[arg-type]
         assert memory.training(Run("ca-bnn", 3.0, 0.1, 0)).key in keys
 

@@ -17,6 +17,8 @@ from rich.console import Console
 import calibayes as cb
 from calibayes.data import Splits
 from calibayes.errors import InvalidArgumentError
+from calibayes.methods import method_named
+from calibayes.recipes.compare import compare
 from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.task import FASHION_MNIST
 from calibayes.recipes.demo import Results, Run, Settings, run_demo
@@ -24,6 +26,7 @@ from calibayes.recipes.demo.files import describe
 from calibayes.recipes.demo.show import show
 from calibayes.recipes.demo.words import closing_words
 
+METHODS = (*cb.SCHEMES, "mixture")
 TINY = Settings(seeds=2, train=96, validation=64, test=128, epochs=2, batch_size=32, predictive_samples=2)
 
 
@@ -52,9 +55,9 @@ def test_the_files_say_what_is_printed(first: Shown) -> None:
     numbers, out, err, folder = first
     table = (folder / "table.txt").read_text()
     assert table in out
-    for scheme in cb.SCHEMES:
+    for scheme in METHODS:
         found = numbers["schemes"][scheme]
-        cells = re.search(rf"^ *{scheme.upper()} .*$", table, flags=re.MULTILINE)
+        cells = re.search(rf"^ *{method_named(scheme).title} .*$", table, flags=re.MULTILINE)
         assert cells is not None
         for name, scale, digits in (("accuracy", 100, 1), ("ece", 100, 1), ("nll", 1, 3), ("brier", 1, 3)):
             values = [seed["test"][name] for seed in found["seeds"]]
@@ -66,16 +69,16 @@ def test_the_files_say_what_is_printed(first: Shown) -> None:
     assert set(numbers["versions"]) == {"python", "torch", "numpy", "calibayes"}
     assert numbers["command"] == "calibayes demo"
     assert numbers["machine"]["cpu"]
-    trainings = 9 + 4  # nine candidates, and one more seed for each scheme
-    assert len(re.findall(r"^\[ ?\d+/13\] .* validation NLL [0-9.]+", err, flags=re.MULTILINE)) == trainings
+    trainings = 10 + 5  # nine candidates of the schemes and one mixture, and one more seed for each method
+    assert len(re.findall(r"^\[ ?\d+/15\] .* validation NLL [0-9.]+", err, flags=re.MULTILINE)) == trainings
     assert len(re.findall(r", about \d+:\d\d left$", err, flags=re.MULTILINE)) == trainings - 1
     assert "\x1b" not in out + err  # no terminal, no control characters
 
 
 def test_the_choice_is_the_lowest_validation_nll_of_each_scheme(first: Shown) -> None:
     numbers = first.numbers
-    assert len(numbers["candidates"]) == 9
-    for scheme in cb.SCHEMES:
+    assert len(numbers["candidates"]) == 10
+    for scheme in METHODS:
         tried = [each for each in numbers["candidates"] if each["scheme"] == scheme]
         best = min(tried, key=lambda each: each["validation"]["nll"])
         found = numbers["schemes"][scheme]
@@ -112,7 +115,7 @@ def scores(value: float) -> cb.metrics.Scores:
 
 def results(**values: tuple[float, ...]) -> Results:
     test = {name.replace("_", "-"): [scores(value) for value in each] for name, each in values.items()}
-    chosen = {scheme: Run(scheme, 0.0, 0.0, 0) for scheme in cb.SCHEMES}
+    chosen = {scheme: Run(scheme, 0.0, 0.0, 0) for scheme in test}
     settings = Settings(seeds=len(test["fnn"]))
     return Results(settings, [], chosen, test, test, [], 1, 1.0)
 
@@ -134,3 +137,14 @@ def test_one_seed_is_no_evidence() -> None:
 def test_more_test_images_than_are_left_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="at most 6000, the images that are left, but got 7000"):
         run_demo(Settings(test=7000), workers=1)
+
+
+def test_the_mixture_changes_nothing_about_the_schemes_and_is_said_to_cost_more(first: Shown) -> None:
+    alone = compare(FASHION_MNIST, TINY, workers=1)
+    for contender, entry in alone.entries.items():
+        if not contender.scaled:
+            seeds = first.numbers["schemes"][contender.scheme]["seeds"]
+            assert [seed["test"]["nll"] for seed in seeds] == [scores.nll for scores in entry.test]
+    assert first.numbers["settings"]["method_settings"] == {"mixture": {"members": 4, "beta": 0.01}}
+    assert "mixture: 4 networks with a Gaussian each" in first.out
+    assert "cost 4 times as much" in first.out

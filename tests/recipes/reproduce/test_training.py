@@ -34,9 +34,10 @@ def run(settings: Training) -> dict[str, Any]:
     [
         ({"lamda": 3}, "but got 'lamda'. Did you mean 'lam'?"),
         ({"zzz": 3}, "but got 'zzz'. They are scheme, lam"),
-        ({"scheme": "cnn"}, "`scheme` to be one of .* but got 'cnn'"),
-        ({"scheme": "ca-fnn"}, "`lam` to be positive for 'ca-fnn', but got 0.0"),
-        ({"scheme": "fnn", "lam": 3.0}, "`lam` to be 0 for 'fnn', but got 3.0"),
+        ({"scheme": "cnn"}, "one of the methods .* but got 'cnn'"),
+        ({"scheme": "ca-fnn"}, "`lam` > 0 for 'ca-fnn', but got 0.0"),
+        ({"scheme": "fnn", "lam": 3.0}, "no `lam` for 'fnn', but got 3.0"),
+        ({"scheme": "ensemble", "start_epochs": 2}, "no `start_epochs` for 'ensemble', but got 2"),
         ({"scheme": "bnn"}, "`beta` to be positive for 'bnn', but got 0.0"),
         ({"epochs": 0}, "`epochs` to be a positive integer, but got 0"),
         ({"optimizer": "sgd"}, "`optimizer` to be one of .* but got 'sgd'"),

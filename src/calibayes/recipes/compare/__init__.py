@@ -1,4 +1,4 @@
-"""The four schemes side by side on a data set, plain and temperature-scaled, and which of them to use."""
+"""Methods side by side on a data set, plain and temperature-scaled, and which of them to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a table of schemes: which scores, how they are shown, and which end is good."""
+"""The columns of a table of methods: which scores, how they are shown, and which end is good."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ COLUMNS = (
 
 
 def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
-    """Mean and spread of every column, over the seeds of one scheme.
+    """Mean and spread of every column, over the seeds of one method.
 
     Examples:
         >>> scores = calibayes.evaluate(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
@@ -100,7 +100,7 @@ def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: S
 
 
 def weight(value: float) -> str:
-    """A cell for λ or β; a scheme without it has a dash."""
+    """A cell for λ or β; a method without it has a dash."""
     return f"{value:g}" if value else "–"
 
 

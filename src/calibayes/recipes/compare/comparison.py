@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor
@@ -24,8 +25,8 @@ class Comparison:
     """What a comparison found.
 
     Attributes:
-        trainings: the four schemes, trained, and how they were chosen.
-        entries: the eight contenders' probabilities and scores, from the simplest on.
+        trainings: the methods, trained, and how they were chosen.
+        entries: the contenders' probabilities and scores, from the simplest on.
         differences: asks for the difference between any two contenders, with its interval.
         verdict: which to use.
     """
@@ -64,11 +65,12 @@ def compare(
     task: Task = FASHION_MNIST,
     settings: Settings | None = None,
     *,
+    methods: Sequence[str] | None = None,
     folder: Path | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    r"""Train FNN, BNN, CA-FNN and CA-BNN over seeds, plain and temperature-scaled, and find out which to use.
+    r"""Train methods over seeds, plain and temperature-scaled, and find out which to use.
 
     $\lambda$ and $\beta$ are those with the lowest validation NLL (seed 0, plain predictions). Temperatures are fitted on
     the validation examples too, one for each training. Test examples decide nothing but the verdict.
@@ -76,12 +78,14 @@ def compare(
     Args:
         task: the data and the network; the embedded Fashion-MNIST by default.
         settings: what to train; `Settings.thorough()` by default.
+        methods: who is compared, of `calibayes.METHODS`; those of ``settings`` by default: the paper's four schemes.
         folder: where each training is kept as soon as it is done; what is there already is not trained again.
         workers: processes at a time, as in `run_trainings`.
         progress: where to show how far it is; nowhere by default.
     """
     settings = Settings.thorough() if settings is None else settings
+    settings = settings if methods is None else replace(settings, methods=tuple(methods))
     found = run_trainings(task, settings, folder=folder, workers=workers, progress=progress)
-    contenders = entries(found, None if progress is None else progress.note)
-    compared = differences(contenders, found.data.test[1])
-    return Comparison(found, contenders, compared, decide(compared))
+    results = entries(found, None if progress is None else progress.note)
+    compared = differences(results, found.data.test[1])
+    return Comparison(found, results, compared, decide(compared))

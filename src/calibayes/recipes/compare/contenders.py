@@ -1,4 +1,4 @@
-"""Who is compared: each of the four schemes as it is, and with a temperature fitted on the validation examples."""
+"""Who is compared: each method as it is, and with a temperature fitted on the validation examples."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibayes.methods import method_named
+from calibayes.methods.weights import has_lam
 from calibayes.metrics import Scores
 from calibayes.posthoc.settled import settled_temperature
-from calibayes.recipes.compare.jobs import Probs, Tested, Trained, scored
-from calibayes.recipes.compare.settings import Run
+from calibayes.recipes.compare.jobs import Probs, Tested, Trained, effort, scored
+from calibayes.recipes.compare.settings import Run, Settings
+from calibayes.recipes.compare.task import Task
 from calibayes.recipes.compare.trainings import Trainings
 
-__all__ = ["CONTENDERS", "Contender", "Entry", "entries"]
+__all__ = ["CONTENDERS", "Contender", "Entry", "contenders", "entries"]
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A scheme, plain or temperature-scaled.
+    """A method, plain or temperature-scaled.
 
     Examples:
         >>> str(Contender("ca-bnn", scaled=True)), Contender("ca-bnn", scaled=True).slug
@@ -29,7 +32,7 @@ class Contender:
     scaled: bool
 
     def __str__(self) -> str:
-        return self.scheme.upper() + (" + T" if self.scaled else "")
+        return method_named(self.scheme).title + (" + T" if self.scaled else "")
 
     @property
     def slug(self) -> str:
@@ -37,8 +40,22 @@ class Contender:
         return self.scheme + ("-t" if self.scaled else "")
 
 
-#: From the simplest to the most elaborate: what it takes to train, to predict and to explain.
+#: The paper's four schemes, from the simplest to the most elaborate: what it takes to train, to predict and to explain.
 CONTENDERS = tuple(Contender(scheme, scaled) for scheme in ("fnn", "ca-fnn", "bnn", "ca-bnn") for scaled in (False, True))
+
+
+def contenders(task: Task, settings: Settings) -> tuple[Contender, ...]:
+    """Everyone who is compared, from the simplest to the most elaborate.
+
+    Simpler is what has fewer networks, then what predicts with one set of weights, then what has no calibration term; of equals
+    what was named first.
+    """
+
+    def rank(method: str) -> tuple[int, bool, bool]:
+        took = effort(task, settings, method)
+        return took.members, took.random, has_lam(method)
+
+    return tuple(Contender(method, scaled) for method in sorted(settings.methods, key=rank) for scaled in (False, True))
 
 
 @dataclass(frozen=True)
@@ -47,7 +64,7 @@ class Entry:
 
     Attributes:
         contender: who it is.
-        run: its scheme, $\lambda$ and $\beta$, with the first seed.
+        run: its method, $\lambda$ and $\beta$, with the first seed.
         temperatures: 1 for a plain contender.
         validation_probs: what it says about the validation examples.
         test_probs: what it says about the test examples.
@@ -66,7 +83,7 @@ class Entry:
 
 def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
     """The results of all contenders, from the simplest on; ``note`` is told of temperatures that data do not settle."""
-    return {each: _entry(each, found, note) for each in CONTENDERS}
+    return {each: _entry(each, found, note) for each in contenders(found.task, found.settings)}
 
 
 def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] | None) -> Entry:

@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from calibayes.displays import ReliabilityDisplay, reliability_grid
+from calibayes.methods import METHODS
 from calibayes.metrics import reliability_bins
 from calibayes.metrics.scores import as_json_numbers
 from calibayes.recipes.compare.columns import summary
@@ -33,13 +34,13 @@ RUNS = "runs"
 PREDICTIONS = "predictions"
 FILES = {
     "table.txt": "what is printed above",
-    "reliability.png": "eight reliability diagrams (seed 0)",
+    "reliability.png": "a reliability diagram of each (seed 0)",
     "report.html": "a page with every metric, diagram and difference (seed 0)",
     "results.json": "every number, and how it came about",
     PREDICTIONS: "every contender's probabilities, for calibayes evaluate",
     RUNS: "every training, so that none is repeated when you add seeds",
 }
-_OURS = re.compile(r"(ca-)?[fb]nn(-t)?-seed\d+(-validation)?\.npz")
+_MOST_COLUMNS = 6
 
 
 def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
@@ -91,7 +92,7 @@ def describe(found: Comparison, command: str) -> dict[str, Any]:
             "validation": len(trainings.data.validation[1]),
             "test": len(trainings.data.test[1]),
         },
-        "settings": asdict(found.settings),
+        "settings": found.settings.to_dict(),
         "recipe": RECIPE,
         "optimizer": OPTIMIZER,
         "calibration_measure": "WMMCE()",
@@ -166,8 +167,9 @@ def _write_predictions(found: Comparison, folder: Path) -> None:
                 path = folder / _file_name(entry.contender, seed, part)
                 write_whole(path, _archive(probs[seed], targets, names))
                 written.add(path.name)
+    ours = re.compile(rf"({'|'.join(map(re.escape, METHODS))})(-t)?-seed\d+(-validation)?\.npz")
     for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in written:
+        if ours.fullmatch(path.name) and path.name not in written:
             path.unlink(missing_ok=True)
 
 
@@ -190,5 +192,6 @@ def _picture(found: Comparison) -> bytes:
         for entry in ordered
     ]
     buffer = io.BytesIO()
-    reliability_grid(displays, columns=4).savefig(buffer, dpi=110, format="png")
+    columns = len(found.settings.methods)
+    reliability_grid(displays, columns=columns if columns <= _MOST_COLUMNS else 4).savefig(buffer, dpi=110, format="png")
     return buffer.getvalue()

@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.data import Splits
 from calibayes.data.overlap import check_apart
+from calibayes.methods import Plan, build
+from calibayes.methods.doors import fit_arguments, member_networks, prediction_passes, prepared_network
 from calibayes.metrics import Scores, evaluate
-from calibayes.objective import Objective
-from calibayes.posterior import MeanField, Point
+from calibayes.posterior.base import Posterior
 from calibayes.predictive import predict, samples_for
+from calibayes.randomness import seeded
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task
-from calibayes.recipes.schemes import build, is_bayesian
 from calibayes.training import fit
 
-__all__ = ["OPTIMIZER", "Tested", "Trained", "cost_of_test", "cost_of_training", "load", "scored", "test", "train"]
+__all__ = ["OPTIMIZER", "Effort", "Tested", "Trained", "effort", "load", "scored", "test", "train"]
 
 OPTIMIZER = "Adam, learning rate to zero along a cosine"
 _BATCH = 128  # of predictions: what fits into a core's cache
@@ -72,22 +73,27 @@ def train(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
     """Train one network, and let it predict the validation examples; the test examples are not looked at."""
     begin = time.process_time()
     splits = load(task, settings)
-    posterior, objective = _untrained(task, settings, run)
+    plan = _untrained(task, settings, run)
+    posterior = plan.posterior
     steps = settings.epochs * -(-len(splits.train[1]) // settings.batch_size)
-    history = fit(
-        posterior,
-        splits.train,
-        objective,
+    own = fit_arguments(
+        plan,
         optimizer=lambda parameters: torch.optim.Adam(parameters, lr=settings.learning_rate),
         scheduler=lambda optimizer: CosineAnnealingLR(optimizer, steps),
         scheduler_interval="step",
+        samples=settings.samples,
+    )
+    history = fit(
+        posterior,
+        splits.train,
+        plan.objective,
         epochs=settings.epochs,
         batch_size=settings.batch_size,
-        samples=settings.samples,
         seed=run.seed,
         device="cpu",
         group=None,
         progress=False,
+        **own,
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt
@@ -98,32 +104,51 @@ def train(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
 def test(task: Task, settings: Settings, run: Run, weights: dict[str, Tensor]) -> dict[str, Any]:
     """Let a trained network predict the test examples."""
     begin = time.process_time()
-    posterior, _ = _untrained(task, settings, run)
+    posterior = _untrained(task, settings, run).posterior
     posterior.load_state_dict(weights)
     probs = _probs(settings, run, posterior, load(task, settings).test[0])
     return {"probs": probs, "seconds": time.process_time() - begin}
 
 
-def cost_of_training(settings: Settings, scheme: str) -> float:
-    """Roughly how long `train` takes, in examples that pass forward through the network."""
-    samples = settings.predictive_samples if is_bayesian(scheme) else 1
-    return 4.0 * settings.train * settings.epochs * settings.samples + samples * settings.validation
+@dataclass(frozen=True)
+class Effort:
+    """What it takes to train a method and to let it predict.
+
+    Attributes:
+        members: networks that are trained.
+        random: whether a prediction averages over samples of the weights.
+        training: roughly how long `train` takes, in examples that pass forward through the network.
+        test: roughly how long `test` takes, in the same unit.
+    """
+
+    members: int
+    random: bool
+    training: float
+    test: float
 
 
-def cost_of_test(settings: Settings, scheme: str) -> float:
-    """Roughly how long `test` takes, in the same unit."""
-    return float(settings.test * (settings.predictive_samples if is_bayesian(scheme) else 1))
+@lru_cache(maxsize=64)
+def effort(task: Task, settings: Settings, method: str) -> Effort:
+    """The effort of one training and one test of a method."""
+    run = next(each for each in settings.candidates() if each.scheme == method)
+    posterior = _untrained(task, settings, run).posterior
+    passes, members = prediction_passes(posterior, settings.predictive_samples), len(posterior.members)
+    steps = 4.0 * settings.train * settings.epochs * settings.samples * members
+    random = any(member.random for member in posterior.members)
+    return Effort(members, random, steps + passes * settings.validation, float(passes * settings.test))
 
 
-def _untrained(task: Task, settings: Settings, run: Run) -> tuple[Point | MeanField, Objective]:
-    """The run's posterior and objective; the same seed gives all schemes the same initial weights."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        net = task.network()
-    return build(run.scheme, net, lam=run.lam, beta=run.beta, prior_std=settings.prior_std, init_std=settings.init_std)
+def _untrained(task: Task, settings: Settings, run: Run) -> Plan:
+    """The run's posterior and objective; the same seed gives all methods the same initial weights."""
+
+    def network(seed: int) -> nn.Module:
+        with seeded(seed):
+            return prepared_network(run.scheme, task.network())
+
+    return build(run.scheme, member_networks(network, run.seed), **settings.of_method(run))
 
 
-def _probs(settings: Settings, run: Run, posterior: Point | MeanField, images: Tensor) -> Probs:
+def _probs(settings: Settings, run: Run, posterior: Posterior, images: Tensor) -> Probs:
     samples = samples_for(posterior, settings.predictive_samples)
     found = predict(posterior, images, samples=samples, batch_size=_BATCH, seed=run.seed)
     probs: Probs = found.probs.float().numpy()

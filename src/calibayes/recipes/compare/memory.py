@@ -10,6 +10,8 @@ from torch import Tensor
 
 from calibayes.calibration import WMMCE
 from calibayes.errors import SweepError
+from calibayes.methods import METHODS, Method, method_named, register_method
+from calibayes.objective import SCHEMES
 from calibayes.recipes.compare import jobs
 from calibayes.recipes.compare.jobs import OPTIMIZER, Probs, Tested, Trained, load, scored
 from calibayes.recipes.compare.settings import Run, Settings
@@ -29,7 +31,7 @@ class Memory:
     r"""The trainings of one task with one choice of settings.
 
     A training is known by all that determines it: the data (a checksum of the training and validation examples), the
-    network, the settings of training, scheme, $\lambda$, $\beta$ and seed, and the versions of the recipe, calibayes and
+    network, the settings of training, method, $\lambda$, $\beta$ and seed, and the versions of the recipe, calibayes and
     torch. Test examples have no part in it. How many seeds and which other candidates there are has none either, so a
     comparison that is started again with more of them takes up what is there.
     """
@@ -60,11 +62,11 @@ class Memory:
 
     def training(self, run: Run) -> Job:
         """The job that trains the run."""
-        return self._job(run, "training", Training(self.task, self.settings, run), {})
+        return self._job(run, "training", Training(self.task, self.settings, run, method_named(run.scheme)), {})
 
     def test(self, trained: Trained) -> Job:
         """The job that lets a trained network predict the test examples."""
-        call = Test(self.task, self.settings, trained.run, trained.weights)
+        call = Test(self.task, self.settings, trained.run, trained.weights, method_named(trained.run.scheme))
         return self._job(trained.run, "test", call, {"test_data": self.test_data})
 
     def trained(self, record: Record) -> Trained:
@@ -72,7 +74,8 @@ class Memory:
         run, found = _result("training", record)
         probs: Probs = found["probs"].numpy()
         labels = load(self.task, self.settings).validation[1]
-        return Trained(run, probs, found["weights"], found["seconds"], scored(probs, labels))
+        weights = {name: torch.as_tensor(value) for name, value in found["weights"].items()}  # records hold numbers as such
+        return Trained(run, probs, weights, found["seconds"], scored(probs, labels))
 
     def tested(self, record: Record) -> Tested:
         """What the record of a test says."""
@@ -87,9 +90,15 @@ class Memory:
             call=cloudpickle.dumps(call),
             trial=f"calibayes compare: {what}",
             version=RECIPE,
-            settings={**self.common, **others, **asdict(run)},
+            settings={**self.common, **others, **asdict(run), **self._of_method(run)},
             label=f"{run.scheme}-seed{run.seed}-{what}",
         )
+
+    def _of_method(self, run: Run) -> dict[str, str]:
+        """The settings of a method in full; those of the paper's schemes are in ``common``, unless more were given."""
+        if run.scheme in SCHEMES and not self.settings.method_settings.get(run.scheme):
+            return {}
+        return {"method_settings": repr(method_named(run.scheme).configured(**self.settings.of_method(run)))}
 
 
 @dataclass(frozen=True)
@@ -99,8 +108,10 @@ class Training:
     task: Task
     settings: Settings
     run: Run
+    method: Method[Any]
 
     def __call__(self, _: dict[str, Any]) -> dict[str, Any]:
+        _make_known(self.method)
         return jobs.train(self.task, self.settings, self.run)
 
 
@@ -112,9 +123,17 @@ class Test:
     settings: Settings
     run: Run
     weights: dict[str, Tensor]
+    method: Method[Any]
 
     def __call__(self, _: dict[str, Any]) -> dict[str, Any]:
+        _make_known(self.method)
         return jobs.test(self.task, self.settings, self.run, self.weights)
+
+
+def _make_known(method: Method[Any]) -> None:
+    """Register a method that only the calling process has registered."""
+    if method.name not in METHODS:
+        register_method(method)
 
 
 def _result(what: str, record: Record) -> tuple[Run, dict[str, Any]]:

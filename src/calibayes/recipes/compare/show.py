@@ -10,6 +10,7 @@ from rich.text import Text
 
 from calibayes.checks import positive_integer
 from calibayes.recipes.compare.comparison import compare
+from calibayes.recipes.compare.contenders import Contender
 from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, title_in, write
 from calibayes.recipes.compare.printing import as_text, print_found, print_written
 from calibayes.recipes.compare.settings import Settings
@@ -73,12 +74,12 @@ def show(
             markup=False,
         )
         raise SystemExit(_INTERRUPTED) from None
-    print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder))
+    print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder, list(found.entries)[1]))
 
 
-def _next_steps(folder: Path) -> list[str]:
+def _next_steps(folder: Path, example: Contender) -> list[str]:
     return [
         "Next:",
         f"  open {folder / 'report.html'}: every metric and diagram on one page",
-        f"  every metric of one of them: calibayes evaluate {folder / PREDICTIONS / 'fnn-t-seed0.npz'}",
+        f"  every metric of one of them: calibayes evaluate {folder / PREDICTIONS / f'{example.slug}-seed0.npz'}",
     ]

@@ -21,7 +21,7 @@ _SPLIT_SEED = 0
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A data set and a network: all that the schemes need to be compared on something else.
+    """A data set and a network: all that methods need to be compared on something else.
 
     ``load`` and ``network`` travel to worker processes, so each is a function of a module, or a frozen dataclass with
     ``__call__``; both must give the same every time. The network's initial weights are drawn from torch's global

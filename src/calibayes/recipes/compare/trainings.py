@@ -13,7 +13,6 @@ from typing import TypeVar
 from calibayes.checks import positive_integer
 from calibayes.data import Splits
 from calibayes.metrics import Scores
-from calibayes.objective import SCHEMES
 from calibayes.recipes.compare import jobs
 from calibayes.recipes.compare.jobs import Tested, Trained
 from calibayes.recipes.compare.memory import Memory
@@ -35,16 +34,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Trainings:
-    """The four schemes, trained, with what they say about validation and test examples.
+    """The methods, trained, with what they say about validation and test examples.
 
     Attributes:
         task: what they were trained on.
         settings: what was asked for.
         data: the task's data.
         candidates: the validation scores that the choice was made from.
-        chosen: each scheme's run with the first seed.
-        trained: each scheme's trainings, one per seed.
-        tested: each scheme's test predictions, one per seed.
+        chosen: each method's run with the first seed.
+        trained: each method's trainings, one per seed.
+        tested: each method's test predictions, one per seed.
         workers: how many processes worked at a time, each on one thread.
         wall_seconds: how long it took.
         cpu_seconds: how long all trainings and predictions took, one by one, also those from before.
@@ -65,13 +64,13 @@ class Trainings:
 
 
 def choose(candidates: Sequence[Trained]) -> dict[str, Trained]:
-    """For each scheme the candidate with the lowest validation NLL; of equals the first.
+    """For each method the candidate with the lowest validation NLL; of equals the first.
 
     The NLL is a proper score: unlike the calibration error alone, it cannot be had by giving up on accuracy.
     """
     return {
         scheme: min((each for each in candidates if each.run.scheme == scheme), key=lambda each: each.scores.nll)
-        for scheme in SCHEMES
+        for scheme in dict.fromkeys(each.run.scheme for each in candidates)
     }
 
 
@@ -83,7 +82,7 @@ def run_trainings(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Trainings:
-    r"""Train FNN, BNN, CA-FNN and CA-BNN, each with its best $\lambda$ and $\beta$, and let them predict the test examples.
+    r"""Train every method with its best $\lambda$ and $\beta$, and let them predict the test examples.
 
     Test examples are predicted by the chosen networks only, after the choice. The same settings give the same numbers,
     whatever the number of workers is, and whether or not some of the results were already in the folder.
@@ -105,32 +104,34 @@ def run_trainings(
     shown = Progress(None) if progress is None else progress
     candidates = settings.candidates()
     seeds = range(1, settings.seeds)
-    # A scheme with a single candidate has nothing to choose: its other seeds need not wait.
+    # A method with a single candidate has nothing to choose: its other seeds need not wait.
     settled = [run for run in candidates if sum(other.scheme == run.scheme for other in candidates) == 1]
     early = [run.with_seed(seed) for run in settled for seed in seeds]
-    planned = [run.scheme for run in candidates] + [scheme for scheme in SCHEMES for _ in seeds]
-    cost = sum(jobs.cost_of_training(settings, scheme) for scheme in planned)
-    cost += sum(settings.seeds * jobs.cost_of_test(settings, scheme) for scheme in SCHEMES)
+    methods = settings.methods
+    planned = [run.scheme for run in candidates] + [method for method in methods for _ in seeds]
+    efforts = {method: jobs.effort(task, settings, method) for method in methods}
+    cost = sum(efforts[method].training for method in planned)
+    cost += sum(settings.seeds * efforts[method].test for method in methods)
     kept = 0
 
     def trainings_from_before(found: Sequence[Trained]) -> None:
         nonlocal kept
         for each in found:
-            shown.skip(jobs.cost_of_training(settings, each.run.scheme), counted=True)
+            shown.skip(efforts[each.run.scheme].training, counted=True)
         kept += len(found)
         if found:
             shown.note(f"From before: {kept} of {len(planned)} trainings.")
 
     def trained_one(found: Trained) -> None:
         note = f"{found.run}: validation NLL {found.scores.nll:.4f}"
-        shown.advance(jobs.cost_of_training(settings, found.run.scheme), note)
+        shown.advance(efforts[found.run.scheme].training, note)
 
     def tests_from_before(found: Sequence[Tested]) -> None:
         for each in found:
-            shown.skip(jobs.cost_of_test(settings, each.run.scheme))
+            shown.skip(efforts[each.run.scheme].test)
 
     def tested_one(found: Tested) -> None:
-        shown.advance(jobs.cost_of_test(settings, found.run.scheme))
+        shown.advance(efforts[found.run.scheme].test)
 
     with (
         shown.over(cost, len(planned)),
@@ -139,15 +140,19 @@ def run_trainings(
     ):
 
         def train(runs: Sequence[Run]) -> list[Trained]:
-            wanted = [memory.training(run) for run in runs]
-            return _completed(runner, wanted, memory.trained, trainings_from_before, trained_one)
+            # The longest first, so that no worker waits for one at the end.
+            ordered = sorted(runs, key=lambda run: -efforts[run.scheme].members)
+            wanted = [memory.training(run) for run in ordered]
+            done = _completed(runner, wanted, memory.trained, trainings_from_before, trained_one)
+            by_run = dict(zip(ordered, done, strict=True))
+            return [by_run[run] for run in runs]
 
         first = train([*candidates, *early])
         tried = first[: len(candidates)]
         chosen = choose(tried)
-        late = [chosen[s].run.with_seed(seed) for s in SCHEMES for seed in seeds if chosen[s].run not in settled]
+        late = [chosen[s].run.with_seed(seed) for s in methods for seed in seeds if chosen[s].run not in settled]
         others = first[len(candidates) :] + train(late)
-        final = [each for s in SCHEMES for each in (chosen[s], *(other for other in others if other.run.scheme == s))]
+        final = [each for s in methods for each in (chosen[s], *(other for other in others if other.run.scheme == s))]
         wanted = [memory.test(each) for each in final]
         tested = _completed(runner, wanted, memory.tested, tests_from_before, tested_one)
     return Trainings(
@@ -156,8 +161,8 @@ def run_trainings(
         data=data,
         candidates=[(each.run, each.scores) for each in tried],
         chosen={scheme: each.run for scheme, each in chosen.items()},
-        trained={scheme: [each for each in final if each.run.scheme == scheme] for scheme in SCHEMES},
-        tested={scheme: [each for each in tested if each.run.scheme == scheme] for scheme in SCHEMES},
+        trained={scheme: [each for each in final if each.run.scheme == scheme] for scheme in methods},
+        tested={scheme: [each for each in tested if each.run.scheme == scheme] for scheme in methods},
         workers=workers,
         wall_seconds=time.monotonic() - begin,
         cpu_seconds=sum(each.seconds for each in (*tried, *others)) + sum(each.seconds for each in tested),

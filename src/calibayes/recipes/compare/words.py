@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from calibayes.recipes.compare.columns import COLUMNS, Row, listed, score_table, weight
-from calibayes.recipes.compare.contenders import CONTENDERS, Contender, Entry
+from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.differences import LEVEL, Differences
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import Task
@@ -92,7 +93,7 @@ def _answer(verdict: Verdict, found: Differences) -> list[str]:
             "Train for fewer epochs or with a lower learning rate, and compare again.",
         ]
     open_ = _still_open(verdict, best, use)
-    simpler = _names(each for each in CONTENDERS[: CONTENDERS.index(use)] if each in found.values)
+    simpler = _names(takewhile(lambda each: each != use, found.values))
     if open_ > _WIDE:
         lines = [
             f"No answer yet: nothing is clearly worse than the lowest NLL, {best}'s ({_mean(found, best)}), and differences "

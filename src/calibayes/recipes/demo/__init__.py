@@ -1,4 +1,4 @@
-"""The demo: the four schemes side by side on images that come with the package."""
+"""The demo: the four schemes and a mixture side by side on images that come with the package."""
 
 from __future__ import annotations
 

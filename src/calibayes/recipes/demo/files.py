@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from calibayes.displays import reliability_grid
-from calibayes.objective import SCHEMES
 from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.jobs import OPTIMIZER
 from calibayes.recipes.compare.settings import Run
@@ -20,7 +19,7 @@ from calibayes.sweeps.folder import machine, unwritable, versions
 __all__ = ["FILES", "describe", "write"]
 
 FILES = {
-    "reliability.png": "four reliability diagrams (seed 0)",
+    "reliability.png": "a reliability diagram of each method (seed 0)",
     "results.json": "every number, and how it came about",
     "table.txt": "what is printed above",
 }
@@ -39,7 +38,7 @@ def write(results: Results, folder: Path, *, printed: str, command: str) -> None
         numbers = json.dumps(describe(results, command), indent=2, ensure_ascii=False)
         (folder / "results.json").write_text(numbers + "\n", encoding="utf-8")
         (folder / "table.txt").write_text(printed, encoding="utf-8")
-        reliability_grid(results.displays).savefig(folder / "reliability.png", dpi=110)
+        reliability_grid(results.displays, columns=3).savefig(folder / "reliability.png", dpi=110)
     except OSError as error:
         raise unwritable(folder, error) from error
 
@@ -49,13 +48,13 @@ def describe(results: Results, command: str) -> dict[str, Any]:
     spent = os.times()
     return {
         "command": command,
-        "settings": asdict(results.settings),
+        "settings": results.settings.to_dict(),
         "data": "Fashion-MNIST as it comes with calibayes, split by seed 0",
         "optimizer": OPTIMIZER,
         "calibration_measure": "WMMCE()",
         "rule": RULE,
         "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in results.candidates],
-        "schemes": {scheme: _scheme(results, scheme) for scheme in SCHEMES},
+        "schemes": {scheme: _scheme(results, scheme) for scheme in results.chosen},
         "versions": versions(),
         "machine": machine(workers=results.workers, threads_per_worker=1),
         "seconds": {

@@ -15,7 +15,7 @@ from calibayes.recipes.compare.task import FASHION_MNIST
 from calibayes.recipes.compare.trainings import default_workers
 from calibayes.recipes.compare.words import opening_words
 from calibayes.recipes.demo.files import FILES, write
-from calibayes.recipes.demo.run import run_demo
+from calibayes.recipes.demo.run import run_demo, with_mixture
 from calibayes.recipes.demo.words import closing_words, table
 from calibayes.sweeps.folder import prepare
 from calibayes.sweeps.progress import Progress
@@ -39,6 +39,7 @@ def show(
     begin = time.monotonic()
     prepare(folder)
     workers = default_workers() if workers is None else positive_integer("workers", workers)
+    settings = with_mixture(settings)
     aside.print(opening_words(FASHION_MNIST, settings, workers), soft_wrap=True)
     results = run_demo(settings, workers=workers, progress=Progress(aside, "training", "testing"))
     found = Group(table(results), Text(closing_words(results)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calibayes.objective import SCHEMES
+from calibayes.methods import method_named
 from calibayes.recipes.compare.columns import COLUMNS, Column, Row, Summary, listed, score_table, summary, weight
+from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST
 
 if TYPE_CHECKING:
@@ -17,20 +18,21 @@ __all__ = ["closing_words", "table"]
 
 
 def table(results: Results) -> Table:
-    """The schemes' test scores side by side; prints on a terminal and elsewhere."""
+    """The methods' test scores side by side; prints on a terminal and elsewhere."""
     rows = [
-        Row(scheme.upper(), [weight(run.lam), weight(run.beta)], results.test[scheme])
-        for scheme, run in ((scheme, results.chosen[scheme]) for scheme in SCHEMES)
+        Row(method_named(name).title, [weight(run.lam), weight(run.beta)], results.test[name])
+        for name, run in results.chosen.items()
     ]
-    return score_table(results.settings, FASHION_MNIST.examples, ("scheme", "λ", "β"), rows)
+    return score_table(results.settings, FASHION_MNIST.examples, ("method", "λ", "β"), rows)
 
 
 def closing_words(results: Results) -> str:
-    """How to read the table, and which scheme leads in which column, as the numbers have it."""
-    settings, found = results.settings, {scheme: summary(results.test[scheme]) for scheme in SCHEMES}
+    """How to read the table, and which method leads in which column, as the numbers have it."""
+    settings, found = results.settings, {name: summary(results.test[name]) for name in results.chosen}
     choice = f"λ from {listed(settings.lams)} and β from {listed(settings.betas)}"
     lines = [
         f"Chosen by the lowest NLL on the validation images (seed 0): {choice}.",
+        *_about_mixture(settings),
         "ECE: how far confidence and accuracy are apart; too sure by: mean confidence minus accuracy.",
         "",
         *(_leader(column, found) for column in COLUMNS if column.best is not None),
@@ -42,16 +44,27 @@ def closing_words(results: Results) -> str:
         lines.append("Apart: the two ranges mean ± standard deviation do not meet. Within the spread there is no evidence.")
     else:
         lines.append("One seed has no spread: none of these differences is evidence. More seeds: calibayes demo --seeds 3")
-    lines.append("One network and one split of one small data set: other data may put the schemes in another order.")
+    lines.append("One network and one split of one small data set: other data may put the methods in another order.")
     return "\n".join(lines)
 
 
+def _about_mixture(settings: Settings) -> list[str]:
+    given = settings.method_settings.get("mixture")
+    if given is None:
+        return []
+    return [
+        f"mixture: {given['members']} networks with a Gaussian each, trained one by one for as many epochs as every other "
+        f"method; β = {given['beta']:g}, not chosen. Its training and prediction cost {given['members']} times as much."
+    ]
+
+
 def _leader(column: Column, found: dict[str, dict[str, Summary]]) -> str:
-    values = {scheme: found[scheme][column.name] for scheme in SCHEMES}
-    ranked = sorted(SCHEMES, key=lambda scheme: values[scheme].mean, reverse=column.best == "highest")
-    first, second = (values[scheme] for scheme in ranked[:2])
-    name = f"{column.best} {column.title.removesuffix(' %')}:"
-    line = f"{name:<18}{ranked[0].upper()} ({column.show(first)}), then {ranked[1].upper()} ({column.show(second)})"
+    values = {name: each[column.name] for name, each in found.items()}
+    ranked = sorted(values, key=lambda name: values[name].mean, reverse=column.best == "highest")
+    titles = [method_named(name).title for name in ranked]
+    first, second = (values[name] for name in ranked[:2])
+    what = f"{column.best} {column.title.removesuffix(' %')}:"
+    line = f"{what:<18}{titles[0]} ({column.show(first)}), then {titles[1]} ({column.show(second)})"
     if first.std is None or second.std is None:
         return line
     apart = abs(first.mean - second.mean) > first.std + second.std

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.methods.weights import has_beta, has_lam
 from calibayes.objective import SCHEMES
 from calibayes.recipes.reproduce.cifar10 import CIFAR10Training, check_cifar10, cifar10_trial
 from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining, check_newsgroups, newsgroups_trial
 from calibayes.recipes.reproduce.training import Training
-from calibayes.recipes.schemes import is_bayesian, is_calibration_aware
 
 __all__ = ["EXPERIMENTS", "PRESETS", "Experiment", "Part", "check_preset", "experiment"]
 
@@ -104,9 +104,9 @@ _BETA = 0.1
 
 def _newsgroups(preset: str, scheme: str, seeds: Sequence[int], **others: Any) -> tuple[Training, ...]:
     """The same training with several seeds."""
-    given = {**_SIZES[preset], **(_BAYESIAN[preset] if is_bayesian(scheme) else {})}
-    given |= {"beta": _BETA} if is_bayesian(scheme) else {}
-    given |= {"lam": 10.0} if is_calibration_aware(scheme) else {}
+    given = {**_SIZES[preset], **(_BAYESIAN[preset] if has_beta(scheme) else {})}
+    given |= {"beta": _BETA} if has_beta(scheme) else {}
+    given |= {"lam": 10.0} if has_lam(scheme) else {}
     return tuple(NewsgroupsTraining(scheme=scheme, seed=seed, **(given | others)) for seed in seeds)
 
 
@@ -190,8 +190,8 @@ _CIFAR10_NETWORKS = {"tiny": ("resnet20",), "cpu": ("resnet20", "resnet18"), "pa
 
 def _cifar10(preset: str, scheme: str, seeds: Sequence[int], **others: Any) -> tuple[Training, ...]:
     given = {**_CIFAR10, **_CIFAR10_SIZES[preset]}
-    given |= {"beta": 1e-5} if is_bayesian(scheme) else {}
-    given |= {"lam": _CIFAR10_LAM[scheme]} if is_calibration_aware(scheme) else {}
+    given |= {"beta": 1e-5} if has_beta(scheme) else {}
+    given |= {"lam": _CIFAR10_LAM[scheme]} if has_lam(scheme) else {}
     return tuple(CIFAR10Training(scheme=scheme, seed=seed, **(given | others)) for seed in seeds)
 
 

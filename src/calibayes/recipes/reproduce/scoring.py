@@ -62,7 +62,7 @@ class Watch:
         scaled = _scaling(validation, self._data("validation")[1]).transform(test)
         found["closely"] = {"test": _closely(test, labels), "scaled": _closely(scaled, labels)}
         found["reliability"] = {"test": _bins(test, labels), "scaled": _bins(scaled, labels)}
-        if posterior.num_bayesian:
+        if posterior.num_bayesian and len(posterior.members) == 1:
             found["by_samples"] = {
                 str(count): self._scored(every[0][:count].mean(0), every[1][:count].mean(0))
                 for count in _SAMPLES

@@ -16,11 +16,13 @@ from calibayes.checks import integer, natural_number, nearest, positive, positiv
 from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
+from calibayes.methods import Plan, build, method_named
+from calibayes.methods.doors import fit_arguments, member_networks, prepared_network
+from calibayes.methods.weights import check_weights, has_beta
 from calibayes.objective import Objective
-from calibayes.posterior import MeanField, Point
-from calibayes.randomness import generator_for
+from calibayes.posterior import Point
+from calibayes.randomness import generator_for, seeded
 from calibayes.recipes.reproduce.scoring import Watch, rounded
-from calibayes.recipes.schemes import build, check_scheme, is_bayesian, is_calibration_aware
 from calibayes.schedules import Linear
 from calibayes.training import History, fit
 
@@ -35,9 +37,9 @@ class Training:
     r"""What one training of an experiment depends on, besides its data and its network.
 
     Attributes:
-        scheme: one of the four.
-        lam: $\lambda$; 0 without ``ca-``.
-        beta: $\beta$; 0 without ``bnn``.
+        scheme: one of `calibayes.METHODS`.
+        lam: $\lambda$; 0 for ``fnn`` and ``bnn``.
+        beta: $\beta$; 0 for methods without a KL term.
         seed: of initial weights, order of the data, and noise; not of the split.
         epochs: passes over the training examples.
         batch_size: $|B|$.
@@ -97,13 +99,14 @@ class Training:
         for name in ("start_epochs", "warm_up", "held_out"):
             natural_number(name, getattr(self, name))
         positive("learning_rate", self.learning_rate)
-        check_scheme(self.scheme)
-        for name, has in (("lam", is_calibration_aware(self.scheme)), ("beta", is_bayesian(self.scheme))):
-            if has != (getattr(self, name) > 0):
-                what = "positive" if has else "0"
-                raise InvalidArgumentError(
-                    f"Expected `{name}` to be {what} for {self.scheme!r}, but got {getattr(self, name)!r}."
-                )
+        if has_beta(self.scheme) and not self.beta > 0:
+            raise InvalidArgumentError(f"Expected `beta` to be positive for {self.scheme!r}, but got {self.beta!r}.")
+        check_weights(self.scheme, lam=self.lam, beta=self.beta)
+        if self.start_epochs and method_named(self.scheme).has("members"):
+            raise InvalidArgumentError(
+                f"Expected no `start_epochs` for {self.scheme!r}, but got {self.start_epochs}: its members start from "
+                "weights of their own."
+            )
         for name, known in (
             ("optimizer", ("rmsprop", "adam")),
             ("measure", _MEASURES),
@@ -126,6 +129,25 @@ class Training:
         """Every setting by name."""
         return asdict(self)
 
+    def of_method(self, steps: int) -> dict[str, Any]:
+        r"""The settings of the method, by name.
+
+        Args:
+            steps: optimiser steps of an epoch, for $\lambda$ that rises.
+        """
+        method = method_named(self.scheme)
+        found: dict[str, Any] = {
+            "lam": Linear(end=self.lam, steps=self.warm_up * steps) if self.warm_up and self.lam else self.lam,
+            "beta": self.beta,
+            "prior_std": self.prior_std,
+            "init_std": self.init_std,
+            "prior_mean": "initial" if self.prior_mean == "initial" else None,
+            "calibration": self.calibration(),
+            "samples": self.samples,
+            "learning_rate": self.learning_rate,
+        }
+        return {name: value for name, value in found.items() if method.has(name)}
+
     def calibration(self) -> Measure:
         """The calibration measure."""
         scores: dict[str, Any] = {"mode": self.scores, "tau_r": self.tau_r, "tau_c": self.tau_c}
@@ -147,48 +169,42 @@ def trained(settings: Training, splits: Splits, network: Callable[[], nn.Module]
     """
     train, held_out = _parted(splits.train, settings)
     data = Augmented(train) if augment else train
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(settings.seed)
-        net = network()
+
+    sizes: list[int] = []
+
+    def one(seed: int) -> nn.Module:
+        with seeded(seed):
+            made = prepared_network(settings.scheme, network())
+        sizes.append(sum(parameter.numel() for parameter in made.parameters() if parameter.requires_grad))
+        return made
+
+    net: nn.Module | Callable[[], nn.Module] = member_networks(one, settings.seed)
     history = None
     if settings.start_epochs:
-        start = Point(net)
-        plain = replace(settings, scheme="fnn", lam=0.0, beta=0.0, epochs=settings.start_epochs)
-        history = _fit(plain, start, Objective(lam=0.0), data, None, None)
+        start = Point(one(settings.seed))
+        history = _fit(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data, None, None)
         net = start.network()
     steps = -(-len(train[1]) // settings.batch_size)
-    posterior, objective = _posterior(settings, net, steps)
+    plan = build(settings.scheme, net, **settings.of_method(steps))
+    plan = plan._replace(objective=replace(plan.objective, lam_scale=settings.lam_scale))
+    posterior = plan.posterior
     watch = Watch(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
-    found = _fit(settings, posterior, objective, data, held_out, watch)
+    # The members of an ensemble are trained one after the other: it can be looked at when all are there.
+    found = _fit(settings, plan, data, held_out, watch if len(posterior.members) == 1 else None)
     return {
         "epochs": [_epoch(row, seconds, watch.seen) for row, seconds in zip(found.epochs, found.seconds, strict=True)],
         "final": watch.final(posterior, settings.predictive_samples),
         "examples": {"train": len(train[1]), **{part: len(getattr(splits, part)[1]) for part in ("validation", "test")}},
-        "weights": sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad),
+        "weights": sum(sizes),
         "training_seconds": round(sum(found.seconds) + (sum(history.seconds) if history else 0.0), 3),
         "threads": torch.get_num_threads(),
         "device": str(posterior.device),
     }
 
 
-def _posterior(settings: Training, net: nn.Module, steps: int) -> tuple[Point | MeanField, Objective]:
-    posterior, objective = build(
-        settings.scheme,
-        net,
-        lam=Linear(end=settings.lam, steps=settings.warm_up * steps) if settings.warm_up else settings.lam,
-        beta=settings.beta,
-        prior_std=settings.prior_std,
-        init_std=settings.init_std,
-        prior_mean="initial" if settings.prior_mean == "initial" else None,
-        calibration=settings.calibration(),
-    )
-    return posterior, replace(objective, lam_scale=settings.lam_scale)
-
-
 def _fit(
     settings: Training,
-    posterior: Point | MeanField,
-    objective: Objective,
+    plan: Plan,
     data: Any,
     held_out: tuple[Tensor, Tensor] | None,
     watch: Watch | None,
@@ -197,21 +213,25 @@ def _fit(
     examples = len((data.data if isinstance(data, Augmented) else data)[1])
     steps = settings.epochs * -(-examples // settings.batch_size)
     falling = settings.schedule == "cosine"
-    history = fit(
-        posterior,
-        data,
-        objective,
+    own = fit_arguments(
+        plan,
         optimizer=lambda parameters: made(parameters, lr=settings.learning_rate),
         scheduler=(lambda optimizer: CosineAnnealingLR(optimizer, steps)) if falling else None,
         scheduler_interval="step",
+        samples=settings.samples,
+    )
+    history = fit(
+        plan.posterior,
+        data,
+        plan.objective,
         epochs=settings.epochs,
         batch_size=settings.batch_size,
-        samples=settings.samples,
         calibration_data=held_out,
         seed=settings.seed,
         on_epoch=watch,
         group=None,
         progress=False,
+        **own,
     )
     if history.stopped == "interrupted":
         raise KeyboardInterrupt

@@ -1,0 +1,67 @@
+"""`calibayes methods`: what `--scheme`, `--methods` and `CalibayesClassifier` can be told."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from typer.core import TyperCommand
+
+__all__ = ["CommandWithMethods", "method_settings", "methods"]
+
+
+def methods() -> None:
+    """List all methods: what each is, and what can be set with --set, with the defaults.
+
+    Other packages can add methods of their own, which are then listed here too.
+    """
+    from rich import box
+    from rich.console import Console, Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from calibayes.methods import METHODS, MethodSettings, method_named
+    from calibayes.recipes.compare.printing import print_found
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("method", style="bold", no_wrap=True)
+    for head in ("what it is", "settings"):
+        table.add_column(head)
+    common = {field.name: field.default for field in fields(MethodSettings)}
+    for name in METHODS:
+        method = method_named(name)
+        defaults = {each: method.default(each) for each in method.setting_names()}
+        own = {each: value for each, value in defaults.items() if each not in common or value != common[each]}
+        table.add_row(name, method.summary, _shown(own))
+    words = f"All methods have {_shown(common)}, unless the table has another value."
+    print_found(Console(highlight=False), Group(table, Text(words)))
+
+
+class CommandWithMethods(TyperCommand):
+    """A command whose help ends with the methods; they are looked up when the help is shown, since packages may add some."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help."""
+        from calibayes.methods import METHODS, method_named
+
+        lines = [f"{name}: {method_named(name).summary}" for name in METHODS]
+        self.epilog = "\n\n".join(["Methods:", *lines, "Their settings: calibayes methods"])
+        super().format_help(ctx, formatter)
+
+
+def method_settings(words: list[str] | None) -> dict[str, Any]:
+    """The settings of a method that were typed, one value each: ``members=3``."""
+    from calibayes.errors import InvalidArgumentError
+    from calibayes.sweeps.arguments import choices
+
+    found = {}
+    for name, values in choices(words or []).items():
+        if len(values) > 1:
+            raise InvalidArgumentError(f"Expected one value of {name!r} behind --set, but got {len(values)}: {values}.")
+        found[name.replace("-", "_")] = values[0]
+    return found
+
+
+def _shown(settings: dict[str, Any]) -> str:
+    """Settings with their values, such as members=4."""
+    return ", ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings.items())
