@@ -18,6 +18,7 @@ from calibayes.methods.registry import Plan as Plan
 from calibayes.methods.registry import build as build
 from calibayes.methods.registry import method_named as method_named
 from calibayes.methods.registry import register_method as register_method
+from calibayes.methods.settings import REGULARISED as REGULARISED
 from calibayes.methods.settings import MethodSettings as MethodSettings
 from calibayes.methods.trajectories import LAPLACE as _LAPLACE
 from calibayes.methods.trajectories import SWAG_METHOD as _SWAG
