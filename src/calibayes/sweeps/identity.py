@@ -39,8 +39,8 @@ def function_and_name(trial: Function | str) -> tuple[Function, str]:
     A function of the script that is being run is known by the script's name.
 
     Examples:
-        >>> function_and_name("calibayes.recipes.schemes:check_scheme")[1]
-        'calibayes.recipes.schemes:check_scheme'
+        >>> function_and_name("calibayes.recipes.fashion:fashion_trial")[1]
+        'calibayes.recipes.fashion:fashion_trial'
     """
     if isinstance(trial, str):
         return _imported(trial), trial

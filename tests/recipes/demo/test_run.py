@@ -139,7 +139,7 @@ def test_more_test_images_than_are_left_are_refused() -> None:
         run_demo(Settings(test=7000), workers=1)
 
 
-def test_the_mixture_changes_nothing_about_the_schemes_and_is_said_to_cost_more(first: Shown) -> None:
+def test_the_mixture_changes_nothing_about_the_schemes_and_is_said_to_train_more_networks(first: Shown) -> None:
     alone = compare(FASHION_MNIST, TINY, workers=1)
     for contender, entry in alone.entries.items():
         if not contender.scaled:
@@ -147,4 +147,4 @@ def test_the_mixture_changes_nothing_about_the_schemes_and_is_said_to_cost_more(
             assert [seed["test"]["nll"] for seed in seeds] == [scores.nll for scores in entry.test]
     assert first.numbers["settings"]["method_settings"] == {"mixture": {"members": 4, "beta": 0.01}}
     assert "mixture: 4 networks with a Gaussian each" in first.out
-    assert "cost 4 times as much" in first.out
+    assert "every other method trains one network" in " ".join(first.out.split())

@@ -53,8 +53,8 @@ def _about_mixture(settings: Settings) -> list[str]:
     if given is None:
         return []
     return [
-        f"mixture: {given['members']} networks with a Gaussian each, trained one by one for as many epochs as every other "
-        f"method; β = {given['beta']:g}, not chosen. Its training and prediction cost {given['members']} times as much."
+        f"mixture: {given['members']} networks with a Gaussian each, where every other method trains one network; each is "
+        f"trained for as many epochs as the others, with β = {given['beta']:g}, which was not chosen."
     ]
 
 
