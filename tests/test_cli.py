@@ -69,7 +69,7 @@ def test_the_demo_runs_in_worker_processes_and_says_where_its_files_are(tmp_path
         assert (tmp_path / "there" / name).stat().st_size > 0
         assert str(Path("there") / name) in done.stdout
     assert "CA-BNN" in done.stdout
-    assert "[9/9] " in done.stderr
+    assert "[10/10] " in done.stderr
     assert "Traceback" not in done.stderr
     numbers = json.loads((tmp_path / "there" / "results.json").read_text(encoding="utf-8"))
     assert numbers["settings"]["seeds"] == 1

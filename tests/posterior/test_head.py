@@ -99,7 +99,7 @@ def test_the_audit_says_what_is_run_once(capsys: pytest.CaptureFixture[str]) -> 
     cb.MeanField(Net(), where="head.*").audit()
     assert "All Bayesian weights lie in 'head'" in capsys.readouterr().out
     cb.MeanField(Net()).audit()
-    assert "run once" not in capsys.readouterr().out
+    assert "once per input" not in capsys.readouterr().out
 
 
 def frozen_backbone(dropout: float = 0.0) -> cb.MeanField:

@@ -66,8 +66,10 @@ class _CollectingGroup(Group, ABC):
         self.collection = collection
         self.theta = nn.Parameter(values)
         self.register_buffer("average", values.clone())
-        for counter in ("collected", "epochs", "steps", "first"):
+        for counter in ("collected", "epochs", "steps"):
             self.register_buffer(counter, torch.tensor(0))
+        known = not isinstance(collection.start_epoch, float)
+        self.register_buffer("first", torch.tensor(collection.first(0) if known else 0))
 
     def mean(self) -> Tensor:
         """In training, and before anything is collected, the weights themselves; after that their average."""

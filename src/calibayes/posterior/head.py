@@ -96,8 +96,8 @@ class Head:
     def told(self) -> str:
         """A line for the audit."""
         return (
-            f"All Bayesian weights lie in {self.name!r}: what comes before it is run once per input, whatever the number of "
-            f"samples, if {self.name!r} runs once and gives the network's output; otherwise the whole network is run."
+            f"All Bayesian weights lie in {self.name!r}: prediction runs what comes before it once per input, where {self.name!r} "
+            "gives the network's output."
         )
 
     @contextmanager
