@@ -95,10 +95,8 @@ class Head:
 
     def told(self) -> str:
         """A line for the audit."""
-        return (
-            f"All Bayesian weights lie in {self.name!r}: prediction runs what comes before it once per input, where {self.name!r} "
-            "gives the network's output."
-        )
+        told = f"All Bayesian weights lie in {self.name!r}: prediction runs what comes before it once per input,"
+        return f"{told} where {self.name!r} gives the network's output."
 
     @contextmanager
     def listening(self, skeleton: Skeleton) -> Iterator[Heard]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Self
 
@@ -13,16 +13,11 @@ from torch import Tensor, nn
 from calibayes.checks import positive_integer
 from calibayes.data.sources import Batch
 from calibayes.data.structure import moved
-from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
+from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Output, Posterior, Samples
-from calibayes.posterior.flat import Call, Skeleton, split_inputs
-from calibayes.posterior.group import Group
-from calibayes.posterior.head import Features, Head
-from calibayes.posterior.held import first_names, held_key, held_tensors, hold
-from calibayes.posterior.modes import resting_parts
-from calibayes.posterior.outputs import counted_tensors, explained
+from calibayes.posterior.flat_network import FlatNetwork
 from calibayes.posterior.rebuilding import described, network_with_roles
-from calibayes.posterior.selection import Choice, audit_table
+from calibayes.posterior.selection import audit_table
 from calibayes.randomness import generator_for
 
 __all__ = ["NetworkPosterior", "trained_network"]
@@ -30,7 +25,7 @@ __all__ = ["NetworkPosterior", "trained_network"]
 _NOT_SETTINGS = ("kind", "parameters", "buffers", "roles", "training")  # what a file says besides a posterior's own settings
 
 
-class NetworkPosterior(Posterior, ABC):
+class NetworkPosterior(FlatNetwork, Posterior, ABC):
     """A distribution over the weights of one network, made of groups: flat vectors and what is known about them.
 
     The network that was given is copied and never changed. What is trained lives in ``groups``, in the order in which they
@@ -40,22 +35,6 @@ class NetworkPosterior(Posterior, ABC):
         groups: the flat vectors.
         choices: what is done with each of the network's parameters, and why; `audit` prints them.
     """
-
-    groups: Sequence[Group]
-
-    def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
-        super().__init__()
-        self.choices = choices
-        self.groups = nn.ModuleList(groups)  # type: ignore[assignment]
-        self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
-        self._buffer_names = first_names(skeleton.buffers)
-        self.frozen = hold({name: skeleton.parameters[name] for name in self._frozen_names.values()})
-        self.buffers_held = hold({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
-        skeleton.release()
-        self._skeleton = skeleton
-        super().train(skeleton.module.training)
-        self._resting = resting_parts(skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names])
-        self.head = Head.of(skeleton.module, [names for group in self.groups if group.bayesian for names in group.layout.names])
 
     # --- what a subclass may say of itself ---
 
@@ -221,40 +200,6 @@ class NetworkPosterior(Posterior, ABC):
 
     # --- running the network ---
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The network's output at the mean weights."""
-        return self._run(self.mean_vectors(), [(args, kwargs)], None)[0]
-
-    def call(self, vectors: Sequence[Tensor], inputs: Any, buffers: dict[str, Tensor] | None = None) -> Any:
-        """The network's output for weights given as flat vectors, one per group.
-
-        Args:
-            vectors: what `draw` or `mean_vectors` returned.
-            inputs: one argument, a tuple of arguments, or a dict of named ones; or what `features` returned.
-            buffers: used, and updated, instead of the posterior's own; those of `buffer_values`.
-        """
-        if isinstance(inputs, Features) and self.head is not None:
-            return self._run(vectors, inputs.calls, buffers, self.head.name)[0]
-        return self._run(vectors, [split_inputs(inputs)], buffers)[0]
-
-    def features(self, inputs: Any) -> Any:
-        """What reaches the head, for `call` in place of the inputs, if a step with several samples can share it.
-
-        It can if all that comes before the head is frozen and not random, and the head gives the network's output; otherwise
-        the inputs themselves are returned.
-        """
-        frozen = {name for choice in self.choices if choice.role == "frozen" for name in choice.names}
-        if self.head is None or not self.head.comes_after(self._skeleton.module, frozen):
-            return inputs
-        buffers = {name: value.clone() for name, value in self.buffer_values().items()}
-        with torch.no_grad(), self.head.listening(self._skeleton) as heard:
-            output = self.call([vector.detach() for vector in self.mean_vectors()], inputs, buffers)
-        return heard.features([output]) or inputs
-
-    def calls(self, vectors: Sequence[Tensor], inputs: Iterable[Any]) -> list[Any]:
-        """`call` for many inputs with the same weights, which are put in place once."""
-        return self._run(vectors, (split_inputs(each) for each in inputs), None)
-
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
         """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
         if samples == "closed-form":
@@ -312,93 +257,6 @@ class NetworkPosterior(Posterior, ABC):
             **{key: {name: prior[key] for name, prior in found.items() if key in prior} for key in keys},
             "prior_mean": "stored" if stored else "zero",
         }
-
-    def buffer_values(self) -> dict[str, Tensor]:
-        """The network's buffers, by name (the first of several); these are the tensors themselves."""
-        return held_tensors(self.buffers_held, self._buffer_names.values())
-
-    def architecture(self) -> str:
-        """The network's own description of its layers."""
-        return repr(self._skeleton.module)
-
-    def structure(self) -> nn.Module:
-        """The network's modules as they are run, without weights of their own."""
-        return self._skeleton.module
-
-    def leaf_modules(self) -> list[nn.Module]:
-        """The network's innermost modules."""
-        return [part for part in self._skeleton.module.modules() if next(part.children(), None) is None]
-
-    def train(self, mode: bool = True) -> NetworkPosterior:
-        """Set training or evaluation mode, for the network too, but for parts that were put into evaluation mode on purpose."""
-        super().train(mode)
-        self._skeleton.module.train(mode)
-        for part in self._resting:
-            part.training = False
-        return self
-
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Evaluation mode for a while; every part of the network gets its own mode back."""
-        modes = [(part, part.training) for part in self._skeleton.module.modules()]
-        training = self.training
-        self.eval()
-        try:
-            yield
-        finally:
-            super().train(training)
-            for part, mode in modes:
-                part.training = mode
-
-    def _run(
-        self, vectors: Sequence[Tensor], calls: Iterable[Call], buffers: dict[str, Tensor] | None, part: str = ""
-    ) -> list[Any]:
-        if self._skeleton.module.training != self.training:
-            self.train(self.training)  # someone has set the attribute, as Lightning does, rather than called `train`
-        held = self.buffer_values() if buffers is None else buffers
-        values = self._values(vectors, held)
-        last: list[Call] = []
-
-        def noted() -> Iterator[Call]:
-            for each in calls:
-                last[:] = [each]
-                given = counted_tensors(each)
-                versions = [tensor._version for tensor in given]
-                yield each
-                if versions != [tensor._version for tensor in given]:
-                    raise UnsupportedNetworkError(
-                        "The network changes its input in place, so every further run on the same data would see something "
-                        "else. Start it with an operation that makes a new tensor (inplace=False in its first layer)."
-                    )
-
-        try:
-            outputs = self._skeleton.calls(values, noted(), part)
-        except (RuntimeError, ValueError) as error:
-            raise explained(error, last, vectors[0].dtype) from error
-        # Most networks update buffers in place; one that puts a new tensor in a buffer's place is heard too. A new shape
-        # is a cache for inputs of another size, which the next call makes again.
-        for name, before in held.items():
-            if values[name] is not before and values[name].shape == before.shape:
-                held[name] = values[name].detach()
-                if buffers is None:
-                    self.buffers_held._buffers[held_key(name)] = held[name]
-        return outputs
-
-    def _values(self, vectors: Sequence[Tensor], held: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Every parameter and buffer by all its names."""
-        held = self.buffer_values() if held is None else held
-        tied = {name: held[first] for name, first in self._buffer_names.items()}
-        return {**self._views(vectors), **self._frozen_values(), **tied}
-
-    def _views(self, vectors: Sequence[Tensor]) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = {}
-        for group, vector in zip(self.groups, vectors, strict=True):
-            found.update(group.layout.views(vector))
-        return found
-
-    def _frozen_values(self) -> dict[str, Tensor]:
-        held = held_tensors(self.frozen, self._frozen_names.values())
-        return {name: held[first] for name, first in self._frozen_names.items()}
 
 
 def trained_network(source: Any) -> nn.Module:

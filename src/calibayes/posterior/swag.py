@@ -129,6 +129,4 @@ class SWAG(NetworkPosterior):
         return [f"Sets of weights collected: {self.collected}. Weights that are points are averaged."]
 
     def _drawn(self) -> SWAGGroup:
-        first = self.groups[0]  # `choose` makes sure that there is one
-        assert isinstance(first, SWAGGroup)
-        return first
+        return self.groups[0]  # type: ignore[return-value]  # `choose` makes sure that there is one
