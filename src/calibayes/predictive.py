@@ -229,7 +229,7 @@ def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
     layers = [name for member in posterior.members for name in dropout_layers(member.structure())]
     if layers:
         raise InvalidArgumentError(
-            f"A {type(posterior).__name__} has one value per weight, and its dropout ({layers[0]!r}) is off when it predicts, "
+            f"This {type(posterior).__name__} has one value per weight; its dropout ({layers[0]!r}) is off when it predicts, "
             f"so `samples={samples}` would be one sample. Use `MCDropout(net)` to keep dropout on, or leave `samples` out."
         )
 

@@ -132,3 +132,32 @@ def test_a_frozen_backbone_with_dropout_runs_for_every_sample() -> None:
     posterior = frozen_backbone(dropout=0.5)
     trained(posterior)
     assert len(runs(posterior)) == 20
+
+
+def test_hooks_of_the_head_act_once() -> None:
+    net = Net()
+    net.head.register_forward_pre_hook(lambda module, args: (3 * args[0],))
+    posterior, x = cb.MeanField(net, init_std=1e-6, where="head.*").eval(), torch.randn(6, 4)
+    samples = cb.predict(posterior, x, samples=3, keep_samples=True).samples
+    assert samples is not None
+    torch.testing.assert_close(samples[1], samples[0], rtol=1e-3, atol=1e-4)
+
+
+def test_a_frozen_backbone_that_draws_by_itself_runs_for_every_sample() -> None:
+    class Drawing(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            self.runs.append(len(x))
+            logits: Tensor = self.head(nn.functional.dropout(self.body(x).tanh(), 0.5, self.training))
+            return logits
+
+    def made() -> cb.MeanField:
+        torch.manual_seed(0)
+        net = Drawing()
+        net.body.requires_grad_(False)
+        return cb.MeanField(net, init_std=0.3)
+
+    one, other = made(), made()
+    found = trained(one)
+    torch.manual_seed(99)
+    torch.rand(3)
+    assert torch.equal(trained(other), found)

@@ -380,7 +380,7 @@ def test_an_ensemble_of_them(tmp_path: Path) -> None:
 def test_the_audit_says_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     fitted().audit()
     told = capsys.readouterr().out
-    for words in ("gives the network's output", "held at its trained value", "run once per input"):
+    for words in ("gives the network's output", "held at its trained value", "once per input"):
         assert words in told
 
 
@@ -536,3 +536,32 @@ def test_a_last_linear_that_does_not_give_the_output_is_told_of_after_training()
     posterior = cb.LastLayerLaplace(Doubled())
     with pytest.raises(cb.errors.UnsupportedNetworkError, match="pass its name as `layer`"):
         cb.fit(posterior, data(dtype=torch.float32), cb.Objective(), epochs=1)
+
+
+def test_until_it_is_fitted_it_is_a_point() -> None:
+    torch.manual_seed(3)
+    net, xy = Net(), data(dtype=torch.float32)
+    histories = [
+        cb.fit(each, xy, cb.Objective(lam=0.0), epochs=4, batch_size=16, seed=1, validation=xy)
+        for each in (cb.Point(net), cb.LastLayerLaplace(net))
+    ]
+    for row, expected in zip(*(history.epochs for history in reversed(histories)), strict=True):
+        assert row["val_nll"] == pytest.approx(expected["val_nll"], rel=1e-5)
+    fresh = cb.LastLayerLaplace(net)
+    assert not fresh.random
+    assert float(fresh.eval().kl().detach()) == 0
+
+
+def test_a_frozen_last_layer_is_refused() -> None:
+    net = Net()
+    net.head.requires_grad_(False)
+    with pytest.raises(cb.errors.EmptySelectionError, match="'head' is frozen"):
+        cb.LastLayerLaplace(net)
+
+
+def test_closed_form_of_an_ensemble_with_points() -> None:
+    net, (x, y) = Net(), data(dtype=torch.float32)
+    laplace, point = cb.LastLayerLaplace.from_point(net, (x, y), 1.0), cb.Point(Net()).eval()
+    found = cb.predict(cb.Ensemble([laplace, point]), x, samples="closed-form").probs
+    parts = [cb.predict(laplace, x, samples="closed-form").probs, cb.predict(point, x).probs]
+    torch.testing.assert_close(found.double(), (parts[0].double() + parts[1].double()) / 2)

@@ -105,3 +105,14 @@ def test_a_mode_that_is_set_rather_than_called_for_is_heard(kind: Any) -> None:
     assert bool((posterior(x) == 0).any())
     posterior.training = False
     assert torch.equal(posterior(x), quiet)
+
+
+def test_parts_in_evaluation_mode_stay_so_in_a_posterior_from_a_point() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+    net[1].eval()
+    data = torch.randn(20, 3), torch.arange(20) % 2
+    point = cb.Point(net)
+    cb.fit(point, data, cb.Objective(), epochs=1)
+    further = cb.MeanField.from_point(point)
+    cb.fit(further, data, cb.Objective(), epochs=1)
+    assert torch.equal(further.buffer_values()["1.running_mean"], torch.zeros(4))

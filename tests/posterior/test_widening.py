@@ -77,3 +77,12 @@ def test_refusals() -> None:
         cb.MeanField.widened(steep, (x, y), by=1e-6)
     with pytest.raises(InvalidArgumentError, match="start from its members"):
         cb.MeanField.widened(cb.Ensemble([point]), (x, y))
+
+
+def test_weights_without_a_distribution_are_left_alone() -> None:
+    net = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    _, x, y = trained()
+    point = cb.Point(net)
+    cb.fit(point, (x, y), cb.Objective(lam=0.0), epochs=20, batch_size=50, optimizer=lambda p: torch.optim.Adam(p, lr=0.01))
+    assert cb.MeanField.widened(point, (x, y), by=0.05).num_bayesian == 5 * 8 + 8 + 8 * 3 + 3
+    assert cb.MeanField.widened(point, (x, y), by=0.05, where="3.*").num_bayesian == 8 * 3 + 3

@@ -141,3 +141,42 @@ def test_refusals() -> None:
     normed = ensemble("point", lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 4)))
     with pytest.raises(UnsupportedNetworkError, match="vmap refuses"):
         fitted(normed, together=True)
+
+
+def test_together_a_warm_start_takes_the_steps_that_each_would_take_alone() -> None:
+    def member(seed: int) -> cb.Posterior:
+        return cb.MeanField(net(), init_std=0.05, epochs_before=0.5)
+
+    apart, together = (cb.Ensemble.of(member, members=2, seed=1) for _ in range(2))
+    for each, at_once in ((apart, False), (together, True)):
+        fitted(each, epochs=4, together=at_once)
+    torch.testing.assert_close(weights(together), weights(apart), rtol=1e-4, atol=1e-5)
+
+
+def test_together_losses_and_terms_see_one_member_at_a_time() -> None:
+    def hinge(logits: Tensor, targets: Tensor) -> Tensor:
+        assert logits.dim() == 2
+        assert targets.shape == logits.shape[:1]
+        return nn.functional.multi_margin_loss(logits, targets, reduction="none")
+
+    apart, together = ensemble("point"), ensemble("point")
+    for each, at_once in ((apart, False), (together, True)):
+        cb.fit(each, data(), cb.Objective(lam=2.0, loss=hinge), epochs=2, batch_size=25, seed=4, together=at_once)
+    torch.testing.assert_close(weights(together), weights(apart), rtol=1e-4, atol=1e-5)
+
+
+def test_together_other_networks_and_decay_of_widths_are_refused() -> None:
+    other = nn.Sequential(nn.Linear(6, 10), nn.ReLU(), nn.Linear(10, 4))
+    with pytest.raises(InvalidArgumentError, match="member 2 is not like member 1"):
+        fitted(cb.Ensemble([cb.Point(net()), cb.Point(other)]), together=True)
+
+    def careless(groups: Any) -> torch.optim.Optimizer:
+        return torch.optim.AdamW([each for group in groups for each in group["params"]], weight_decay=0.1)
+
+    with pytest.raises(cb.errors.OptimizerError, match="rho"):
+        fitted(ensemble(), together=True, optimizer=careless)
+
+
+def test_members_with_other_columns_have_those_that_all_have() -> None:
+    history = fitted(ensemble("point"), on_epoch=lambda posterior, epoch: {"first": 1.0} if epoch == 1 else None)
+    assert ["first" in row for row in history.epochs] == [True, False, False]

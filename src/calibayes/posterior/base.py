@@ -79,6 +79,11 @@ class Posterior(nn.Module, ABC):
     def random(self) -> bool:
         """Whether samples of it differ."""
 
+    def widths(self) -> set[int]:
+        r"""The identities of the parameters that are logarithms of standard deviations, $\rho$."""
+        pairs = [group.gaussian() for member in self.members for group in member.groups]
+        return {id(pair.rho) for pair in pairs if pair is not None}
+
     @abstractmethod
     def audit(self) -> None:
         """Print what is done with every parameter, and why."""

@@ -3,17 +3,16 @@ r"""Groups that are trained as points and remember where training went: those of
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from calibayes.checks import natural_number, positive, positive_integer, share
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Layout
-from calibayes.posterior.group import Group, accumulate
+from calibayes.posterior.point_group import TrainedAsPoint
 
 __all__ = ["AveragedGroup", "Collection", "SWAGGroup"]
 
@@ -52,7 +51,7 @@ class Collection:
         return None if self.every == "epoch" else 1 if self.every == "step" else int(self.every)
 
 
-class _CollectingGroup(Group, ABC):
+class _CollectingGroup(TrainedAsPoint, ABC):
     """A flat vector that is trained as a point; predictions use the average of what was collected, if anything was."""
 
     average: Tensor
@@ -62,9 +61,8 @@ class _CollectingGroup(Group, ABC):
     first: Tensor
 
     def __init__(self, name: str, layout: Layout, values: Tensor, collection: Collection) -> None:
-        super().__init__(name, layout)
+        super().__init__(name, layout, values)
         self.collection = collection
-        self.theta = nn.Parameter(values)
         self.register_buffer("average", values.clone())
         for counter in ("collected", "epochs", "steps"):
             self.register_buffer(counter, torch.tensor(0))
@@ -74,15 +72,6 @@ class _CollectingGroup(Group, ABC):
     def mean(self) -> Tensor:
         """In training, and before anything is collected, the weights themselves; after that their average."""
         return self.theta if self.training or not int(self.collected) else self.average
-
-    def leaves(self, generators: Sequence[torch.Generator]) -> tuple[Tensor, None]:
-        """The weights themselves, once for each sample."""
-        vector = self.theta.detach()
-        return (vector if len(generators) == 1 else vector.expand(len(generators), -1)).detach().requires_grad_(), None
-
-    def pull_back(self, gradient: Tensor, kept: None) -> None:
-        """Add the loss's gradient with respect to the weights, of one sample ``[N]`` or several ``[C, N]``."""
-        accumulate(self.theta, gradient if gradient.dim() == 1 else gradient.sum(0))
 
     def begin(self, epochs: int) -> None:
         """Find out when to begin to collect, unless that is known."""

@@ -14,7 +14,7 @@ from calibayes.errors import EmptySelectionError, UnsupportedNetworkError
 from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers, sampled_dropout
 from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.point import point_groups
+from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
 from calibayes.posterior.selection import choose
 

@@ -181,8 +181,9 @@ class Ensemble(Posterior):
     def config(self) -> dict[str, Any]:
         """The members' descriptions."""
         found = [member.config() for member in self.members]
-        for index, each in enumerate(found):
-            if each["parameters"] != found[0]["parameters"] or each["buffers"] != found[0]["buffers"]:
+        for index, (each, member) in enumerate(zip(found, self.members, strict=True)):
+            alike = member.architecture() == self.members[0].architecture()
+            if not alike or each["parameters"] != found[0]["parameters"] or each["buffers"] != found[0]["buffers"]:
                 raise ModelFileError(
                     f"Member {index + 1} has another network than member 1, but a file holds members of one architecture. "
                     "Save the members one by one."

@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from calibayes.data.structure import tensors_in
 from calibayes.errors import UnsupportedNetworkError
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
 from calibayes.posterior.group import Group
@@ -79,9 +80,11 @@ class FlatNetwork(nn.Module, ABC):
         if self.head is None or not self.head.comes_after(self._skeleton.module, frozen):
             return inputs
         buffers = {name: value.clone() for name, value in self.buffer_values().items()}
+        before = _random_state(inputs)
         with torch.no_grad(), self.head.listening(self._skeleton) as heard:
             output = self.call([vector.detach() for vector in self.mean_vectors()], inputs, buffers)
-        return heard.features([output]) or inputs
+        drawn = any(not torch.equal(*pair) for pair in zip(before, _random_state(inputs), strict=True))
+        return inputs if drawn else heard.features([output]) or inputs
 
     def calls(self, vectors: Sequence[Tensor], inputs: Iterable[Any]) -> list[Any]:
         """`call` for many inputs with the same weights, which are put in place once."""
@@ -173,3 +176,9 @@ class FlatNetwork(nn.Module, ABC):
     def _frozen_values(self) -> dict[str, Tensor]:
         held = held_tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
+
+
+def _random_state(inputs: Any) -> list[Tensor]:
+    """Where PyTorch's global generators are, of the CPU and of the inputs' devices."""
+    devices = {tensor.device for tensor in tensors_in(inputs) if tensor.device.type == "cuda"}
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in sorted(devices, key=str))]

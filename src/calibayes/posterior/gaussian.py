@@ -97,6 +97,10 @@ class GaussianGroup(Group):
             {"params": [self.rho], "name": f"{self.name}.rho", "weight_decay": 0.0},
         ]
 
+    def settled(self) -> bool:
+        """Return False in the point phase."""
+        return not self._still_a_point()
+
     def keep(self) -> None:
         r"""Take $\sigma$ once."""
         self._scale = self.rho.detach().exp()
@@ -149,7 +153,7 @@ class GaussianGroup(Group):
         """Begin the point phase, unless there was one already."""
         if self.epochs_left is not None and int(self.epochs_left) < 0:
             before = self.epochs_before
-            self.epochs_left.fill_(round(before * epochs) if isinstance(before, float) else before)
+            self.epochs_left.fill_(min(round(before * epochs), epochs - 1) if isinstance(before, float) else before)
 
     def after_epoch(self) -> None:
         """Count down to the end of the point phase."""
@@ -161,7 +165,7 @@ class GaussianGroup(Group):
         return f"{super().extra_repr()}, prior_std={self.prior_std:g}"
 
     def _still_a_point(self) -> bool:
-        return self.training and self.epochs_left is not None and int(self.epochs_left) > 0
+        return self.epochs_left is not None and int(self.epochs_left) > 0
 
     def _offset(self) -> Tensor:
         return self.mu.detach() if self.prior_mean is None else self.mu.detach() - self.prior_mean

@@ -38,6 +38,9 @@ class Group(nn.Module, ABC):
     bayesian: ClassVar[bool] = True
     """Whether the weights have a distribution."""
 
+    random_in_training: ClassVar[bool] = True
+    """Whether draws differ in training mode."""
+
     def __init__(self, name: str, layout: Layout) -> None:
         super().__init__()
         self.name = name
@@ -83,6 +86,10 @@ class Group(nn.Module, ABC):
         return None
 
     # --- training ---
+
+    def settled(self) -> bool:
+        """Return False while training is still preparing for the distribution, so that its scores say little."""
+        return True
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
         """Parameter groups for an optimiser, each with a name of its own."""

@@ -111,7 +111,7 @@ class Head:
         def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             heard.outputs.append(output)
 
-        handles = [part.register_forward_pre_hook(before, with_kwargs=True), part.register_forward_hook(after)]
+        handles = [part.register_forward_pre_hook(before, prepend=True, with_kwargs=True), part.register_forward_hook(after)]
         try:
             yield heard
         finally:

@@ -23,7 +23,7 @@ from calibayes.posterior.laplace_layer import hold_all_but, last_layer_choices, 
 from calibayes.posterior.laplace_prior import Precision, checked_precision, log_evidence, most_evident, most_predictive
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.outputs import check_labels, logits_of
-from calibayes.posterior.point import point_groups
+from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
 from calibayes.posterior.selection import Where
 from calibayes.randomness import preserved_global_state
@@ -159,6 +159,15 @@ class LastLayerLaplace(NetworkPosterior):
         self.group.prior_precision = most_evident(self.group) if isinstance(wanted, str) else wanted
 
     @property
+    def random(self) -> bool:
+        """Return True once the last layer's distribution is fitted."""
+        return self.group.fitted
+
+    def prior(self) -> dict[str, Any]:
+        """How the prior's precision is found: what is found is state, not a setting."""
+        return {"prior_precision": self.wanted_precision}
+
+    @property
     def group(self) -> LaplaceGroup:
         """The group of the last layer."""
         return self.groups[0]  # type: ignore[return-value]
@@ -198,6 +207,7 @@ class LastLayerLaplace(NetworkPosterior):
             likelihood += float((logs.gather(1, targets.unsqueeze(1)).squeeze(1) * weights).sum())
             total.add(features.to(wide.dtype), logs.exp(), weights)
         total.fill(self.group.curvature, 1 / temperature)
+        self.group.fitted = True
         self.group.log_likelihood = likelihood / temperature
 
     @torch.no_grad()

@@ -2,7 +2,7 @@ r"""A Gaussian over the weights of one linear layer: the group of `calibayes.Las
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ __all__ = ["LaplaceGroup"]
 class LaplaceGroup(Group):
     r"""$q(\theta) = N(\mu, (H + \delta I)^{-1})$ with prior $N(0, \delta^{-1} I)$, for $\theta = [W, b]$ of a linear layer.
 
-    In training mode it is a point, $\mu$, without a KL.
+    In training mode, and until it is fitted, it is a point, $\mu$, without a KL.
 
     Args:
         name: of the layer.
@@ -27,12 +27,15 @@ class LaplaceGroup(Group):
         curvature: $H$; its eigenvalues and eigenvectors are filled in later.
     """
 
+    random_in_training: ClassVar[bool] = False
+
     def __init__(self, name: str, layout: Layout, values: Tensor, curvature: Curvature) -> None:
         super().__init__(name, layout)
         self.mu = nn.Parameter(values)
         self.curvature = curvature
         self.prior_precision = 1.0
         self.log_likelihood = 0.0
+        self.fitted = False
 
     def mean(self) -> Tensor:
         r"""$\mu$."""
@@ -49,7 +52,7 @@ class LaplaceGroup(Group):
 
     def draw(self, generator: torch.Generator | None) -> Tensor:
         r"""One sample, differentiable in $\mu$."""
-        if self.training:
+        if self.training or not self.fitted:
             return self.mu
         variances = self.variances()
         noise = torch.empty_like(variances).normal_(generator=generator)
@@ -57,23 +60,19 @@ class LaplaceGroup(Group):
 
     def kl(self) -> Tensor:
         r"""$\frac12 \sum_i [\log(1+l_i/\delta) - l_i/(l_i + \delta)] + \frac\delta2 \|\mu\|^2$ with $H$'s eigenvalues $l_i$."""
-        if self.training:
+        if self.training or not self.fitted:
             return self.mu.new_zeros(())
         values = self.curvature.eigenvalues
         spread = torch.log1p(values / self.prior_precision) - values / (values + self.prior_precision)
         return 0.5 * (spread.sum() + self.prior_precision * self.mu.to(values.dtype).square().sum())
 
-    def prior(self) -> dict[str, Any]:
-        """The prior's standard deviation; its mean is zero."""
-        return {"prior_std": self.prior_precision**-0.5, "prior_mean": "zero"}
-
     def get_extra_state(self) -> Tensor:
-        """The prior's precision and the log likelihood, which keep all their digits whatever the network's type is."""
-        return torch.tensor([self.prior_precision, self.log_likelihood], dtype=torch.float64)
+        """The prior's precision, the log likelihood, which keep all their digits, and whether the group is fitted."""
+        return torch.tensor([self.prior_precision, self.log_likelihood, float(self.fitted)], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
         """Take back what `get_extra_state` returned."""
-        self.prior_precision, self.log_likelihood = (float(value) for value in state)
+        self.prior_precision, self.log_likelihood, self.fitted = float(state[0]), float(state[1]), bool(state[2])
 
     def extra_repr(self) -> str:
         """The layer's name, its number of weights and the prior's precision."""

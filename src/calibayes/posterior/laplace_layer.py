@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.data.structure import batch_length
-from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
+from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.outputs import explained, logits_of
 from calibayes.posterior.selection import Choice, Role, Where, choose
@@ -89,6 +89,11 @@ def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
     for name, parameter in skeleton.parameters.items():
         tied.setdefault(id(parameter), []).append(name)
     mine = {id(parameter) for parameter in skeleton.module.get_submodule(layer).parameters()}
+    if not any(parameter.requires_grad for parameter in skeleton.module.get_submodule(layer).parameters()):
+        raise EmptySelectionError(
+            f"The last layer {layer!r} is frozen. Set `requires_grad_(True)` on it, or fit it as it is with "
+            "`LastLayerLaplace.from_point`."
+        )
     placed = dict(skeleton.module.named_parameters(remove_duplicate=False))
     choices = []
     for names in tied.values():

@@ -14,7 +14,7 @@ from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.gaussian import GaussianGroup
 from calibayes.posterior.group import GaussianPair, Group
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.point import point_groups
+from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
 from calibayes.posterior.selection import Where, choose, grouped, settings_of
 
@@ -124,6 +124,15 @@ class MeanField(NetworkPosterior):
             prior_mean="initial" if config["prior_mean"] else None,
             epochs_before=config.get("epochs_before", 0),
         )
+
+    def check_epochs(self, epochs: int) -> None:
+        """Raise `InvalidArgumentError` if the point phase would not end."""
+        before = self.epochs_before
+        if not isinstance(before, float) and before > epochs:
+            raise InvalidArgumentError(
+                f"The first {before} epochs are trained as a point (`epochs_before`), but there are only {epochs}. Use more "
+                "epochs, or a share such as `epochs_before=0.5`."
+            )
 
     def settings(self) -> dict[str, Any]:
         """The prior, and the length of the point phase where there is one."""

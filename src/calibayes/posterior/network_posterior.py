@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from calibayes.checks import positive_integer
 from calibayes.data.sources import Batch
-from calibayes.data.structure import moved
+from calibayes.data.structure import batch_length, moved
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.base import Output, Posterior, Samples
 from calibayes.posterior.flat_network import FlatNetwork
+from calibayes.posterior.outputs import logits_of
 from calibayes.posterior.rebuilding import described, network_with_roles
 from calibayes.posterior.selection import audit_table
 from calibayes.randomness import generator_for
@@ -62,7 +63,10 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         return []
 
     def closed_form(self, inputs: Any) -> Tensor:
-        """Logits of the predictive probabilities for one batch of inputs, without samples; refused by default."""
+        """Logits of the predictive probabilities for one batch of inputs, without samples; refused unless all are alike."""
+        if not self.random:
+            with self.evaluating():
+                return logits_of(self.call(self.mean_vectors(), inputs), batch_length(inputs, "x"))
         raise InvalidArgumentError(
             f"A {type(self).__name__} has no closed-form prediction, but `samples` is 'closed-form'. Pass a number."
         )
@@ -83,6 +87,21 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     def random(self) -> bool:
         """Whether samples of it differ."""
         return self.num_bayesian > 0
+
+    @property
+    def random_in_training(self) -> bool:
+        """Return True if samples of the weights differ in training mode."""
+        return any(group.bayesian and group.random_in_training for group in self.groups)
+
+    @property
+    def settled(self) -> bool:
+        """Return False while training is still preparing for the distribution."""
+        return all(group.settled() for group in self.groups)
+
+    @property
+    def averages_itself(self) -> bool:
+        """Return True if predictions use an average of the weights that the posterior takes by itself."""
+        return False
 
     def audit(self) -> None:
         """Print a table of every parameter: Bayesian, point or frozen, and why; and what prediction runs once."""
@@ -123,6 +142,15 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         values = {**self.mean(), **self.buffer_values()}
         trainable = [name for c in self.choices if c.role != "frozen" for name in c.names]
         return self._skeleton.filled(values, trainable)
+
+    def trainable_network(self) -> nn.Module:
+        """The same in training mode, but for parts that were put into evaluation mode on purpose: to be trained further."""
+        made = self.network().train()
+        resting = {id(part) for part in self._resting}
+        names = [name for name, part in self._skeleton.module.named_modules() if id(part) in resting]
+        for name in names:
+            made.get_submodule(name).training = False
+        return made
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Named parameter groups for any ``torch.optim`` optimiser, as the posterior's own groups want them."""
@@ -262,7 +290,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 def trained_network(source: Any) -> nn.Module:
     """The network at a posterior's mean weights, or the network itself: what ``from_point`` starts from."""
     if isinstance(source, NetworkPosterior):
-        return source.network()
+        return source.trainable_network()
     if isinstance(source, nn.Module) and not isinstance(source, Posterior):
         return source
     raise InvalidArgumentError(

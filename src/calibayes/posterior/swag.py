@@ -109,6 +109,11 @@ class SWAG(NetworkPosterior):
         return self.collected > 1
 
     @property
+    def averages_itself(self) -> bool:
+        """Return True: SWAG's mean is an average."""
+        return True
+
+    @property
     def needs_statistics(self) -> bool:
         """Return True once there is an average, at which no step was taken."""
         return self.collected > 0

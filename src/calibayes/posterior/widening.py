@@ -68,10 +68,8 @@ def widened(
     positive("by", by)
     positive_integer("samples", samples)
     net = trained_network(point)
-    sizes = {name: float(weight.detach().square().mean().sqrt()) for name, weight in net.named_parameters()}
-    usual = max(sum(sizes.values()) / len(sizes), _LEAST)
-    widths = {name: size if size > 0 else usual for name, size in sizes.items()}  # biases often start at zero
-    posterior = MeanField(net, prior_std=prior_std, init_std={**widths, "*": usual}, where=where).eval()
+    posterior = MeanField(net, prior_std=prior_std, where=where).eval()
+    _set_widths_to_sizes(posterior)
     source = as_source(data, positive_integer("batch_size", batch_size), "data")
     search = _Search(posterior, source.ordered, samples, seed)
     with preserved_global_state(posterior.device):
@@ -90,6 +88,20 @@ def widened(
                 low = middle
         search.scale(math.exp(low))
     return posterior
+
+
+def _set_widths_to_sizes(posterior: MeanField) -> None:
+    """Make the standard deviation of every weight the root mean square of its tensor."""
+    with torch.no_grad():
+        for group in posterior.groups:
+            pair = group.gaussian()
+            if pair is None:
+                continue
+            parts = torch.split_with_sizes(pair.mu, group.layout.sizes)
+            sizes = [float(part.square().mean().sqrt()) for part in parts]
+            usual = max(sum(sizes) / len(sizes), _LEAST)  # biases often start at zero
+            for rho, size in zip(torch.split_with_sizes(pair.rho, group.layout.sizes), sizes, strict=True):
+                rho.fill_(math.log(size if size > 0 else usual))
 
 
 class _Search:

@@ -105,10 +105,16 @@ class EqualAverage(Averaging):
         return 1.0 / (count + 1) if moment == self.every and epoch >= self.start_epoch else None
 
 
-def check_averaging(averaging: object, epochs: int) -> None:
+def check_averaging(averaging: object, epochs: int, posterior: Posterior | None = None) -> None:
     """Raise `InvalidArgumentError` unless ``averaging`` is a rule that begins within so many epochs, or ``None``."""
     if averaging is None:
         return
+    for member in () if posterior is None else posterior.members:
+        if member.averages_itself:
+            raise InvalidArgumentError(
+                f"A {type(member).__name__} averages the weights itself, so `averaging={averaging!r}` would have no effect. "
+                "Leave it out."
+            )
     if not isinstance(averaging, Averaging):
         raise InvalidArgumentError(
             f"Expected `averaging` to be an EMA or an EqualAverage, but got {averaging!r}. Example: `averaging=EMA(0.99)`."

@@ -158,7 +158,7 @@ def fit(
         raise InvalidArgumentError(
             f"Expected `checkpoint_seconds` to be a number of at least 0, but got {checkpoint_seconds!r}."
         )
-    check_averaging(averaging, epochs)
+    check_averaging(averaging, epochs, posterior)
     rule = stopping_rule(early_stopping)
     if rule is not None and validation is None:
         raise InvalidArgumentError("`early_stopping` needs `validation` data to look at.")

@@ -15,7 +15,7 @@ from calibayes.posterior.base import Posterior
 from calibayes.randomness import preserved_global_state
 from calibayes.training.averaging import Averaging, WeightAverage, check_averaging
 from calibayes.training.device import on_device
-from calibayes.training.norm_statistics import Epochs, member_norm_statistics
+from calibayes.training.norm_statistics import Epochs, exchange_buffers, member_norm_statistics, replaced_buffers
 
 __all__ = ["FrameworkRun", "TrainingData", "check_saved_average", "checked_averaging"]
 
@@ -54,7 +54,10 @@ class FrameworkRun:
             resumed: whether the posterior has its state from a checkpoint; then it keeps that state.
             saved: what `state` gave for this checkpoint.
         """
-        check_averaging(self._rule, epochs)
+        check_averaging(self._rule, epochs, self._posterior)
+        if not resumed:
+            for member in self._posterior.members:
+                member.check_epochs(epochs)
         state = _cloned(self._posterior) if resumed else None
         self._posterior.begin(epochs)
         if state is not None:
@@ -79,11 +82,14 @@ class FrameworkRun:
     @contextmanager
     def averaged(self) -> Iterator[None]:
         """The average in place of the weights for a while, if there is one."""
-        if self._average is None or self._replaced is not None:
+        if self._replaced is not None:
             yield
-            return
-        with self._average.installed():
-            yield
+        elif self._average is not None:
+            with self._average.installed():
+                yield
+        else:
+            with replaced_buffers(self._posterior, self._own_statistics):
+                yield
 
     def finish(self, *, keep_weights: bool = False) -> None:
         """At the end of training: the average takes the place of the weights for good, and the posterior is told.
@@ -97,6 +103,7 @@ class FrameworkRun:
         if self._average is not None:
             self._replaced = _cloned(self._posterior)
             self._average.install()
+        exchange_buffers(self._posterior, self._own_statistics())
         with preserved_global_state(self._posterior.device):
             self._posterior.finish(self._batches)
 
@@ -116,6 +123,10 @@ class FrameworkRun:
     def _batches(self) -> Iterator[Batch]:
         device = self._posterior.device
         return (on_device(batch, device) for batch in self._data().ordered())
+
+    def _own_statistics(self) -> dict[str, Tensor]:
+        """Those of a posterior that predicts with an average of its own."""
+        return self._statistics() if any(member.needs_statistics for member in self._posterior.members) else {}
 
     def _statistics(self) -> dict[str, Tensor]:
         """Those of batch norms at the average; frameworks look at the posterior in evaluation mode."""

@@ -53,9 +53,12 @@ class History:
     def of_members(cls, members: Sequence[History]) -> History:
         """The history of an ensemble whose members were trained one by one: means over members of what all of them have."""
         rows = list(zip(*(each.epochs for each in members), strict=False))
-        names = [name for name in rows[0][0] if all(name in row for row in rows[0])] if rows else []
+        names = [[name for name in each[0] if all(name in row for row in each)] for each in rows]
         return cls(
-            epochs=[{name: sum(row[name] for row in each) / len(each) for name in names} for each in rows],
+            epochs=[
+                {name: sum(row[name] for row in each) / len(each) for name in shared}
+                for each, shared in zip(rows, names, strict=True)
+            ],
             stopped=next((each.stopped for each in members if each.stopped != "finished"), "finished"),
             seconds=[sum(each) for each in zip(*(each.seconds for each in members), strict=False)],
             members=list(members),

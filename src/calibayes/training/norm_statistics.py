@@ -28,19 +28,22 @@ class Epochs(Protocol):
         ...
 
 
-def member_norm_statistics(posterior: Posterior, train: Callable[[], Epochs], seed: int) -> dict[str, Tensor]:
+def member_norm_statistics(
+    posterior: Posterior, train: Callable[[], Epochs], seed: int, micro_batch_size: int | None = None
+) -> dict[str, Tensor]:
     """Return `norm_statistics` of every member of a posterior, by the names of ``posterior.buffer_values()``.
 
     Args:
         posterior: a posterior over one network, or an ensemble, in training mode.
         train: returns the training data; called only if there are statistics to take.
         seed: that of the ensemble.
+        micro_batch_size: as in `norm_statistics`.
     """
     found: dict[str, Tensor] = {}
     for index, member in enumerate(posterior.members):
         if _norms(member):
             prefix = "" if member is posterior else f"{index}."
-            statistics = norm_statistics(member, train(), member_seed(seed, index))
+            statistics = norm_statistics(member, train(), member_seed(seed, index), micro_batch_size)
             found |= {f"{prefix}{name}": value for name, value in statistics.items()}
     return found
 

@@ -17,9 +17,8 @@ __all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_opt
 class Trained(Protocol):
     """What an optimiser is made for: a posterior, or the parameters of several."""
 
-    @property
-    def members(self) -> Any:
-        """The posteriors over one network each."""
+    def widths(self) -> set[int]:
+        """The identities of logarithms of standard deviations."""
         ...
 
     def parameter_groups(self) -> list[dict[str, Any]]:
@@ -78,15 +77,10 @@ def _made(factory: Any, posterior: Any, objective: Objective, dataset_size: int 
 
 def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float) -> None:
     r"""Give the groups of an optimiser that hold $\rho$ a learning rate of their own."""
-    widths = _widths(posterior)
+    widths = posterior.widths()
     for group in made.param_groups:
         if any(id(parameter) in widths for parameter in group["params"]):
             group["lr"] = rate
-
-
-def _widths(posterior: Trained) -> set[int]:
-    pairs = [group.gaussian() for member in posterior.members for group in member.groups]
-    return {id(pair.rho) for pair in pairs if pair is not None}
 
 
 def check_optimizer(made: torch.optim.Optimizer, posterior: Trained) -> None:
@@ -94,7 +88,7 @@ def check_optimizer(made: torch.optim.Optimizer, posterior: Trained) -> None:
     if isinstance(made, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")
     trained = {id(p): name for name, p in posterior.named_parameters()}
-    widths = _widths(posterior)
+    widths = posterior.widths()
     for group in made.param_groups:
         for parameter in group["params"]:
             if id(parameter) not in trained:

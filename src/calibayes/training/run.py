@@ -14,14 +14,14 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.sources import Batch, Source
 from calibayes.errors import CheckpointError
-from calibayes.posterior import NetworkPosterior, Posterior
+from calibayes.posterior import Posterior
 from calibayes.training.averaging import Averaging, WeightAverage
 from calibayes.training.callback import OnEpoch, called
 from calibayes.training.data_terms import Place
 from calibayes.training.device import on_device
 from calibayes.training.history import History
 from calibayes.training.interrupt import Interrupt, interruptible
-from calibayes.training.norm_statistics import exchange_buffers, norm_statistics, replaced_buffers
+from calibayes.training.norm_statistics import exchange_buffers, member_norm_statistics, replaced_buffers
 from calibayes.training.progress import Progress
 from calibayes.training.step import Stepper
 from calibayes.training.stopping import Best
@@ -201,7 +201,8 @@ class Run:
         # What the first process has seen decides for all: a last digit that differs must not part them.
         seen, stop = processes.from_first(lambda: ({**seen, **numbers}, stop))
         row = self.history.end_epoch(self.first_step, seen, self._spent)
-        if self.best is not None and self.best.update(posterior, row):
+        settled = all(member.settled for member in posterior.members)
+        if self.best is not None and settled and self.best.update(posterior, row):
             self.ending = "early"
         if stop:
             self.ending = "callback"
@@ -212,15 +213,12 @@ class Run:
         return (on_device(batch, device) for batch in self.train.ordered())
 
     def _norm_statistics(self) -> dict[str, Tensor]:
-        settings, posterior = self.stepper.settings, self.stepper.posterior
-        if not isinstance(posterior, NetworkPosterior):
-            return {}  # members with batch norms are not trained together
-        return norm_statistics(posterior, self.train, settings.seed, settings.micro_batch_size)
+        settings = self.stepper.settings
+        return member_norm_statistics(self.stepper.posterior, lambda: self.train, settings.seed, settings.micro_batch_size)
 
     def _own_statistics(self) -> dict[str, Tensor]:
         """Those of a posterior that predicts with an average of its own."""
-        posterior = self.stepper.posterior
-        averages = isinstance(posterior, NetworkPosterior) and posterior.needs_statistics
+        averages = any(member.needs_statistics for member in self.stepper.posterior.members)
         return self._norm_statistics() if averages else {}
 
     def _save(self) -> None:

@@ -71,7 +71,7 @@ class Stepper:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
         self._parameters = list(posterior.parameters())
         self._bayesian = posterior.num_bayesian > 0
-        self._samples = settings.samples if self._bayesian else 1
+        self._samples = settings.samples if posterior.random_in_training else 1
         self._chunk: int | None = None
         self._checked = False
         self.stop = False
@@ -112,6 +112,7 @@ class Stepper:
         """
         batches: Batches = {"batch": parts, "held_out": held_out or [], "out_of_domain": out_of_domain or []}
         if self._samples > 1:  # what does not depend on the sample is run once
+            seed_globally(self.settings.seed, "features", place.epoch, place.batch)
             with self._autocast():
                 batches = {on: [p._replace(inputs=self.posterior.features(p.inputs)) for p in batches[on]] for on in batches}
         with self.posterior.fixed():

@@ -13,7 +13,7 @@ from calibayes.data.sources import Batch, Source
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.objective import Objective
-from calibayes.objective.scoring import value_of, weight_of
+from calibayes.objective.scoring import scores_of, value_of, weight_of
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
@@ -58,8 +58,6 @@ class MembersSource:
 class StackedParameters(nn.Module):
     """Tensors ``[M, …]`` in which the members' parameters lie, so that one step of an optimiser moves all of them."""
 
-    members: tuple[()] = ()
-
     def __init__(self, ensemble: Posterior) -> None:
         super().__init__()
         _check_alike(ensemble)
@@ -76,6 +74,8 @@ class StackedParameters(nn.Module):
             for parameters, stacks in zip(member.parameter_groups(), self._groups, strict=True)
             for parameter, stack in zip(parameters["params"], stacks["params"], strict=True)
         ]
+        widths = ensemble.widths()
+        self._widths = {id(stack) for parameter, stack, _ in self.views if id(parameter) in widths}
         for parameter, stack, index in self.views:
             parameter.data = stack.data[index]
 
@@ -83,15 +83,26 @@ class StackedParameters(nn.Module):
         """Those of one member, with all members' parameters."""
         return self._groups
 
+    def widths(self) -> set[int]:
+        """The identities of the stacks of logarithms of standard deviations."""
+        return self._widths
+
     def clear_gradients(self) -> None:
-        """Set all gradients to zero; those of the members lie in those of the stacks."""
+        """Forget the gradients of members and stacks."""
         for stack in self.stacks:
-            if stack.grad is None:
-                stack.grad = torch.zeros_like(stack)
-            else:
-                stack.grad.zero_()
-        for parameter, stack, index in self.views:
-            parameter.grad = stack.grad[index]
+            stack.grad = None
+        for parameter, _, _ in self.views:
+            parameter.grad = None
+
+    def gather_gradients(self) -> None:
+        """Give the stacks the members' gradients; none where no member has one, as for a member alone."""
+        gradients: dict[int, list[Tensor | None]] = {}
+        for parameter, stack, _ in self.views:
+            gradients.setdefault(id(stack), []).append(parameter.grad)
+        for stack in self.stacks:
+            rows = gradients[id(stack)]
+            if any(row is not None for row in rows):
+                stack.grad = torch.stack([stack.new_zeros(stack.shape[1:]) if row is None else row for row in rows])
 
     def release(self) -> None:
         """Give every member parameters of its own again."""
@@ -113,7 +124,7 @@ class TogetherStepper:
     ) -> None:
         self.posterior, self.objective, self.optimizer = ensemble, objective, optimizer
         self.dataset_size, self.settings, self.processes = dataset_size, settings, ALONE
-        self._parameters, self._samples = parameters, settings.samples if ensemble.num_bayesian else 1
+        self._parameters, self._samples = parameters, settings.samples if ensemble.members[0].random_in_training else 1
         self.stop = False
         self.scaler = torch.amp.GradScaler(ensemble.device.type, enabled=False)
         self._checked = False
@@ -130,33 +141,41 @@ class TogetherStepper:
         if self.settings.clip_norm is not None:
             for member in self.posterior.members:
                 clip_gradient(member.parameters(), self.settings.clip_norm, place)
+        self._parameters.gather_gradients()
         seed_globally(self.settings.seed, "optimizer", place.epoch, place.batch)
         self.optimizer.step()
         self.posterior.after_step()
         return terms
 
     def _gradients(self, batch: Batch, place: Place) -> StepTerms:
-        members, objective, samples = self.posterior.members, self.objective, self._samples
+        members = self.posterior.members
         pairs = [member.leaves(self._generators(index, place)) for index, member in enumerate(members)]
         leaves = [torch.stack(each).detach().requires_grad_() for each in zip(*(vectors for vectors, _ in pairs), strict=True)]
         logits = self._logits(leaves, batch)
-        targets = batch.targets if samples == 1 else batch.targets.unsqueeze(1)
-        weights = None if batch.weights is None else batch.weights if samples == 1 else batch.weights.unsqueeze(1)
-        each = objective.loss(logits, targets)
-        loss = (each if weights is None else each * weights.to(each)).mean()
-        values, total = {objective.loss.name: loss.detach()}, loss
-        for term in objective.terms:
-            weight = weight_of(term, place.step, batch.total)
-            value = value_of(term, tuple(term.scores(logits, targets)), weights) if weight > 0 else loss.new_zeros(())
-            values[term.name] = value.detach()
-            total = total + weight * value if weight > 0 else total
-        (total * len(members)).backward()  # every member's own gradient, not a share of it
+        found = [self._member_terms(logits[index], batch, index, place) for index in range(len(members))]
+        torch.stack([total for total, _ in found]).sum().backward()  # every member's own gradient
         for index, (member, (_, kept)) in enumerate(zip(members, pairs, strict=True)):
             rows = [leaf.detach()[index].requires_grad_() for leaf in leaves]
             for row, leaf in zip(rows, leaves, strict=True):
                 row.grad = None if leaf.grad is None else leaf.grad[index]
             member.pull_back(rows, kept)
-        return self._with_kl(values, float(total.detach()), batch.total, place)
+        names = found[0][1]
+        values = {name: torch.stack([each[name] for _, each in found]).mean() for name in names}
+        total = float(torch.stack([total.detach() for total, _ in found]).mean())
+        return self._with_kl(values, total, batch.total, place)
+
+    def _member_terms(self, logits: Tensor, batch: Batch, index: int, place: Place) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one member, and what it is made of: losses and terms see one member's batch, as ever."""
+        targets = batch.targets[index]
+        weights = None if batch.weights is None else batch.weights[index]
+        total = self.objective.loss.mean(logits, targets, weights)
+        values = {self.objective.loss.name: total.detach()}
+        for term in self.objective.terms:
+            weight = weight_of(term, place.step, batch.total)
+            value = value_of(term, scores_of(term, logits, targets), weights) if weight > 0 else total.new_zeros(())
+            values[term.name] = value.detach()
+            total = total + weight * value if weight > 0 else total
+        return total, values
 
     def _with_kl(self, values: dict[str, Tensor], total: float, examples: int, place: Place) -> StepTerms:
         weight = self.objective.kl_weight(place.step, self.dataset_size) if self.posterior.num_bayesian else 0.0
@@ -210,7 +229,8 @@ def _check_alike(ensemble: Posterior) -> None:
     for index, member in enumerate(others, start=2):
         pairs = zip(first.buffer_values().values(), member.buffer_values().values(), strict=False)
         constant = all(mine.shape == theirs.shape and torch.equal(mine, theirs) for mine, theirs in pairs)
-        if type(member) is not type(first) or member.choices != first.choices or not constant:
+        same = (type(member), member.choices, member.architecture()) == (type(first), first.choices, first.architecture())
+        if not same or not constant:
             raise InvalidArgumentError(
                 f"Members are trained together only if all are alike, but member {index} is not like member 1. "
                 "Use `together=False`."
@@ -222,5 +242,5 @@ def _check_settings(objective: Objective, settings: StepSettings) -> None:
     if settings.micro_batch_size is not None or settings.precision is not None:
         raise InvalidArgumentError(f"There are micro-batches or half precision, {instead}")
     for term in objective.terms:
-        if term.on != "batch" or (term.of != "samples" and settings.samples > 1):
-            raise InvalidArgumentError(f"The term {term.name!r} is taken on {term.on!r} and of {term.of!r}, {instead}")
+        if term.on != "batch":
+            raise InvalidArgumentError(f"The term {term.name!r} is taken on {term.on!r}, {instead}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, final
 
@@ -28,7 +29,9 @@ class TellPosterior(TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Begin a run."""
-        self._run = self._begin(int(state.num_train_epochs))
+        # Of a stream that only `max_steps` ends, transformers says that it has no end of epochs.
+        epochs = int(state.num_train_epochs)
+        self._run = self._begin(1 if epochs >= sys.maxsize else epochs)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Tell of the step, and of the epoch if this was its last: a checkpoint may be written now."""

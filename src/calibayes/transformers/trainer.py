@@ -203,8 +203,10 @@ class CalibayesTrainer(PredictingTrainer):
         super().log(logs, start_time)
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
-        """All of the posterior's parameters but the logarithms of standard deviations."""
-        return [name for name, _ in self.model.named_parameters() if not name.endswith(".rho")]
+        """All of the posterior's parameters but those that its groups want without weight decay."""
+        groups = [group for group in self.posterior.parameter_groups() if group.get("weight_decay") == 0.0]
+        without = {id(parameter) for group in groups for parameter in group["params"]}
+        return [name for name, parameter in self.model.named_parameters() if id(parameter) not in without]
 
     def create_optimizer(self, *args: Any) -> Any:
         """The optimiser of the posterior's parameters."""
