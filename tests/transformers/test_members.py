@@ -199,11 +199,12 @@ def test_wrong_choices_are_named(settings: dict[str, Any], words: str, tmp_path:
     assert words in str(caught.value)
 
 
-def test_a_posterior_that_no_training_can_change_is_refused(tmp_path: Path) -> None:
-    data = Sentences(12)
-    laplace = cb.LastLayerLaplace.from_point(bert(), (data.inputs(), data.labels), prior_precision=1.0)
-    with pytest.raises(InvalidArgumentError, match="A LastLayerLaplace is fitted after training"):
-        trainer(tmp_path, posterior=laplace).train()
+def test_laplace_is_trained_as_a_point_and_fitted_at_the_end(tmp_path: Path) -> None:
+    laplace = cb.LastLayerLaplace(bert(), prior_precision=1.0)
+    assert not laplace.random
+    trainer(tmp_path, posterior=laplace).train()
+    assert laplace.random
+    assert laplace.prior_precision == 1.0
 
 
 class Kept(CalibayesTrainer):
