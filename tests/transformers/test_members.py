@@ -154,7 +154,8 @@ def test_a_warm_start_may_be_a_share_of_the_epochs(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["point", "mean-field", *cb.METHODS])
 def test_every_method_fine_tunes(name: str, tmp_path: Path) -> None:
     """A step is that of its posterior with its objective, and its optimiser where it is one of its own."""
-    settings = {"members": 2} if name in ("ensemble", "mixture") else None
+    given: dict[str, dict[str, Any]] = {"ensemble": {"members": 2}, "mixture": {"members": 2}, "swag": {"every": "step"}}
+    settings = given.get(name)
     args = arguments(tmp_path, max_steps=-1, num_train_epochs=1)
     net = bert(dropout=0.1)
     chosen: dict[str, Any] = {"posterior": name, "method_settings": settings, "objective": None, "samples": None}

@@ -19,6 +19,7 @@ class SWAGSettings(MethodSettings):
     """The settings of SWAG, as in `calibayes.SWAG`."""
 
     start_epoch: float = 0.5
+    every: Literal["epoch", "step"] | int = "epoch"
     rank: int = 20
     scale: float = 0.5
 
@@ -36,7 +37,8 @@ class LaplaceSettings(MethodSettings):
 
 
 def _swag(net: Network, settings: SWAGSettings) -> Plan:
-    posterior = SWAG(one_network(net), start_epoch=settings.start_epoch, rank=settings.rank, scale=settings.scale)
+    chosen = {name: getattr(settings, name) for name in ("start_epoch", "every", "rank", "scale")}
+    posterior = SWAG(one_network(net), **chosen)
     return Plan(posterior, settings.objective(), settings.fit())
 
 
