@@ -22,6 +22,7 @@ class Contender:
         start: whether it is trained from scratch, from a trained point of the base, or made of members that are trained.
         tries: the settings to choose from, each of them plain values.
         bases: the bases that it is tried on.
+        trainings: epochs that one member is trained for, in trainings of the plain network.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Contender:
     start: Start
     tries: tuple[dict[str, Any], ...] = ({},)
     bases: tuple[str, ...] = ("plain", "regularised")
+    trainings: float = 1.0
 
 
 def _each(name: str, *values: Any) -> tuple[dict[str, Any], ...]:
@@ -50,12 +52,18 @@ CONTENDERS = (
     Contender("natural-gradient", "natural gradient", "scratch", _each("natural_rate", 0.001, 0.003, 0.01, 0.03)),
     Contender("mc-dropout", "MC dropout (of inputs)", "scratch", _each("input_dropout", 0.05, 0.1, 0.2, 0.3)),
     Contender("laplace", "last-layer Laplace", "point", _each("prior_precision", *_PRECISIONS)),
-    Contender("swag", "SWAG", "point", _each("swag_rate", 0.0003, 0.001, 0.003, 0.01)),
-    Contender("warm-mean-field", "warm mean field", "point", _each("beta", *_BETAS)),
-    Contender("warm-natural-gradient", "natural gradient, warm", "point", _each("natural_rate", 0.0003, 0.001, 0.003, 0.01)),
+    Contender("swag", "SWAG", "point", _each("swag_rate", 0.0003, 0.001, 0.003, 0.01), trainings=1.5),
+    Contender("warm-mean-field", "warm mean field", "point", _each("beta", *_BETAS), trainings=1.5),
+    Contender(
+        "warm-natural-gradient",
+        "natural gradient, warm",
+        "point",
+        _each("natural_rate", 0.0003, 0.001, 0.003, 0.01),
+        trainings=1.5,
+    ),
     Contender("ensemble", "ensemble", "members"),
     Contender("dropout-ensemble", "ensemble, dropout at prediction", "members", bases=("regularised",)),
-    Contender("mixture", "mixture (ensemble of warm mean fields)", "members"),
+    Contender("mixture", "mixture (ensemble of warm mean fields)", "members", trainings=1.5),
 )
 
 

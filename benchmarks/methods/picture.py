@@ -37,7 +37,7 @@ def draw(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
         for x, y, each in zip(xs, ys, entries, strict=True):
             axes.annotate(each["title"], (x, y), xytext=(5, 3), textcoords="offset points", fontsize=7, color=colour)
     axes.set_xscale("log")
-    axes.set_xlabel("cost of training, in trainings of the plain network")
+    axes.set_xlabel("cost of training (epochs, as a multiple of one plain training)")
     axes.set_ylabel("test NLL (lower is better)")
     axes.set_title(title, fontsize=10)
     axes.legend(frameon=False)

@@ -164,6 +164,7 @@ class Study:
                     "tries": tries,
                     **scored(result["validation"], result["test"], self.task.splits()),
                     "cost": {
+                        "trainings": each.trainings * (self.task.members if each.start == "members" else 1),
                         "training_seconds": seconds + result["training_seconds"],
                         "passes": result["passes"],
                         "prediction_seconds_per_example": result["prediction_seconds_per_example"],

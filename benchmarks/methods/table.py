@@ -15,7 +15,6 @@ _T95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9
 def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One entry for each base and method, plain and scaled: mean and standard deviation over seeds of every test score."""
     keys = dict.fromkeys((row["base"], row["method"]) for row in rows)
-    unit = statistics.mean(row["cost"]["training_seconds"] for row in rows if (row["base"], row["method"]) == ("plain", "fnn"))
     found = []
     for base, method in keys:
         part = [row for row in rows if (row["base"], row["method"]) == (base, method)]
@@ -28,7 +27,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                     "title": part[0]["title"] + (" + T" if way == "scaled" else ""),
                     "way": way,
                     "scores": {name: (statistics.mean(each), _spread(each)) for name, each in scores.items()},
-                    "trainings": statistics.mean(row["cost"]["training_seconds"] for row in part) / unit,
+                    "trainings": part[0]["cost"]["trainings"],
                     "passes": part[0]["cost"]["passes"],
                     "difference": paired(rows, base, method, way),
                 }
@@ -52,7 +51,7 @@ def table(rows: Sequence[dict[str, Any]], title: str) -> str:
     lines = [
         f"{title}; test scores, mean over {seeds} seeds (± standard deviation for NLL)",
         "NLL difference: from the plain network with a temperature, paired over seeds, with a 95 % interval of its own",
-        "cost: training in plain trainings (CPU seconds), prediction in passes of the network",
+        "cost: training in epochs, as a multiple of one plain training; prediction in passes of the network",
         "",
         f"{'base':<12} {'method':<42} {'NLL':>15} {'difference':>17} {'acc %':>6} {'ECE %':>6} {'Brier':>6} {'AURC':>7} "
         f"{'train':>6} {'passes':>6}",
