@@ -38,7 +38,9 @@ def _each(name: str, *values: Any) -> tuple[dict[str, Any], ...]:
 
 
 _PRECISIONS = ("marginal-likelihood", "validation", 1.0, 10.0)
-_BETAS = (0.003, 0.01, 0.03, 0.1)
+_WARM = tuple(
+    {"beta": beta, "prior_std": prior, "init_std": 0.03} for beta, prior in ((0.03, 0.1), (0.1, 0.1), (0.3, 0.1), (0.1, 0.3))
+)
 _PRIORS = tuple({"beta": beta, "prior_std": prior} for beta in (0.01, 0.1) for prior in (0.1, 0.3))
 
 CONTENDERS = (
@@ -53,12 +55,12 @@ CONTENDERS = (
     Contender("mc-dropout", "MC dropout (of inputs)", "scratch", _each("input_dropout", 0.05, 0.1, 0.2, 0.3)),
     Contender("laplace", "last-layer Laplace", "point", _each("prior_precision", *_PRECISIONS)),
     Contender("swag", "SWAG", "point", _each("swag_rate", 0.0003, 0.001, 0.003, 0.01), trainings=1.5),
-    Contender("warm-mean-field", "warm mean field", "point", _each("beta", *_BETAS), trainings=1.5),
+    Contender("warm-mean-field", "warm mean field", "point", _WARM, trainings=1.5),
     Contender(
         "warm-natural-gradient",
         "natural gradient, warm",
         "point",
-        _each("natural_rate", 0.0003, 0.001, 0.003, 0.01),
+        _each("natural_rate", 0.001, 0.003, 0.01, 0.03),
         trainings=1.5,
     ),
     Contender("ensemble", "ensemble", "members"),

@@ -24,7 +24,8 @@ __all__ = ["POSTERIORS", "posterior_file", "trial"]
 POSTERIORS = "posteriors"
 _BATCH = 250
 _BASE = ("learning_rate", "weight_decay", "ema", "input_dropout")
-_STARTED_RATE = 0.2  # of the base's learning rate, for trainings that start from a trained point
+_STARTED_RATE = 0.5  # of the base's learning rate, for trainings that start from a trained point
+_WARM = {"beta": 0.1, "prior_std": 0.1, "init_std": 0.03}  # of natural gradients from a trained point
 
 
 def trial(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,12 +114,13 @@ def _from_point(task: Task, method: str, base: dict[str, Any], tried: dict[str, 
         fit: dict[str, Any] = {"optimizer": lambda p: torch.optim.AdamW(p, lr=rate, weight_decay=decay, fused=True)}
         _fit(task, posterior, cb.Objective(lam=0.0, beta=0.0), fit, epochs, seed, cosine=False)
         return posterior
-    posterior = cb.MeanField.from_point(point, prior_std=tried.get("prior_std", 0.3), init_std=0.01)
+    warm = {**_WARM, **{name: value for name, value in tried.items() if name in _WARM}}
+    posterior = cb.MeanField.from_point(point, prior_std=warm["prior_std"], init_std=warm["init_std"])
     optimizer: Any = lambda p: torch.optim.Adam(p, lr=rate, fused=True)  # noqa: E731
     if method == "warm-natural-gradient":
         optimizer = cb.NaturalGradient(lr=tried["natural_rate"])
     fit = {"optimizer": optimizer, "averaging": averaging}
-    _fit(task, posterior, cb.Objective(lam=0.0, beta=tried.get("beta", 0.01)), fit, epochs, seed)
+    _fit(task, posterior, cb.Objective(lam=0.0, beta=warm["beta"]), fit, epochs, seed)
     return posterior
 
 
