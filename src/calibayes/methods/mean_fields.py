@@ -90,7 +90,7 @@ class NaturalGradientSettings(MeanFieldSettings):
     beta: Schedule = 0.1
     prior_std: float | Mapping[str, float] = 0.3
     init_std: float | Mapping[str, float] = 0.03
-    natural_rate: float = 0.1
+    natural_rate: float = 0.01
     decay_rates: tuple[float, float] = (0.9, 0.9999)
 
     def fit(self, **others: Any) -> dict[str, Any]:
