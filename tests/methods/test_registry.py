@@ -38,7 +38,8 @@ def registered() -> Iterator[dict[str, Any]]:
 def test_every_method_learns(method: str) -> None:
     x, y = data()
     prior = {"prior_std": 0.5} if method_named(method).has("prior_std") else {}  # the paper's is too narrow for 80 examples
-    posterior, objective, settings = cb.build(method, net(), learning_rate=0.02, **prior)
+    rate = {"natural_rate": 0.1} if method_named(method).has("natural_rate") else {}  # there are 48 steps
+    posterior, objective, settings = cb.build(method, net(), learning_rate=0.02, **prior, **rate)
     cb.fit(posterior, (x, y), objective, epochs=12, batch_size=20, **settings)
     predictive = cb.predict(posterior, x)
     torch.testing.assert_close(predictive.probs.sum(-1), torch.ones(80))
