@@ -126,6 +126,10 @@ def test_members_own_their_parameters_after_training_together(tmp_path: Path) ->
 
 
 def test_refusals() -> None:
+    with pytest.raises(InvalidArgumentError, match="`checkpoint`"):
+        fitted(ensemble(), checkpoint="")
+    with pytest.raises(InvalidArgumentError, match="`seed`"):
+        fitted(ensemble(), seed="one")
     with pytest.raises(InvalidArgumentError, match="no ensemble"):
         fitted(cb.Point(net()), workers=2)
     with pytest.raises(InvalidArgumentError, match="members of an ensemble"):

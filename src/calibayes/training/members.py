@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
+from calibayes.checks import integer
 from calibayes.errors import InvalidArgumentError, SweepError
 from calibayes.posterior.base import Posterior
 from calibayes.posterior.ensemble import member_seed
@@ -42,9 +44,11 @@ def fit_members(fit: Fit, ensemble: Posterior, arguments: Mapping[str, Any], wor
 
 
 def _arguments(arguments: Mapping[str, Any], index: int) -> dict[str, Any]:
-    checkpoint = arguments["checkpoint"]
-    folder = None if checkpoint is None else Path(checkpoint) / f"member-{index + 1}"
-    return {**arguments, "seed": member_seed(arguments["seed"], index), "checkpoint": folder}
+    seed, checkpoint = integer("seed", arguments["seed"]), arguments["checkpoint"]
+    # What is no path is left as it is, for `fit` to refuse.
+    named = isinstance(checkpoint, str | PathLike) and str(checkpoint)
+    folder = Path(checkpoint) / f"member-{index + 1}" if named else checkpoint
+    return {**arguments, "seed": member_seed(seed, index), "checkpoint": folder}
 
 
 def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], workers: int) -> list[History]:
