@@ -11,44 +11,48 @@ from calibayes.displays.style import BLUE, VERMILLION
 
 __all__ = ["draw"]
 
+_COLOURS = {"plain": BLUE, "regularised": VERMILLION}
+
 
 def draw(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
-    """Every method's test NLL, the better of plain and scaled by validation, against what its training costs."""
+    """Every method's test NLL, the better of plain and scaled by validation, over what its training costs; a panel a base."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(9, 5.5), layout="constrained")
-    validation: dict[tuple[str, str, str], list[float]] = {}
-    for row in rows:
-        for way in ("plain", "scaled"):
-            validation.setdefault((row["base"], row["method"], way), []).append(row["validation"][way]["nll"])
-    best = {
-        (base, method): min(("plain", "scaled"), key=lambda way: sum(validation[base, method, way]))
-        for base, method, _ in validation
-    }
-    colours = {"plain": BLUE, "regularised": VERMILLION}
-    shown = {base: [e for e in summary(rows) if e["base"] == base and best[base, e["method"]] == e["way"]] for base in colours}
-    values = [each["scores"]["nll"][0] for entries in shown.values() for each in entries]
-    gap = (max(values) - min(values)) / 38
-    for base, side in (("plain", -1), ("regularised", 1)):
-        for cost in sorted({each["trainings"] for each in shown[base]}):
-            column = sorted((e for e in shown[base] if e["trainings"] == cost), key=lambda e: float(e["scores"]["nll"][0]))
-            _draw_column(axes, column, cost * 1.03**side, side, gap, colours[base])
-        axes.plot([], [], "o", color=colours[base], label=f"{base} base")
-    axes.set_xlim(0.38, max(e["trainings"] for entries in shown.values() for e in entries) * 2.6)
-    axes.set_xscale("log")
-    axes.set_xlabel("cost of training (epochs, as a multiple of one plain training)")
-    axes.set_ylabel("test NLL (lower is better)")
-    axes.set_title(title, fontsize=10)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
+    ways = _better_ways(rows)
+    entries = [each for each in summary(rows) if ways[each["base"], each["method"]] == each["way"]]
+    values = [each["scores"]["nll"][0] for each in entries]
+    gap = (max(values) - min(values)) / 34
+    costs = sorted({each["trainings"] for each in entries})
+    figure, panels = plt.subplots(1, len(_COLOURS), figsize=(12, 5.5), sharey=True, layout="constrained")
+    for axes, (base, colour) in zip(panels, _COLOURS.items(), strict=True):
+        for place, cost in enumerate(costs):
+            column = [each for each in entries if each["base"] == base and each["trainings"] == cost]
+            _draw_column(axes, sorted(column, key=lambda e: float(e["scores"]["nll"][0])), place, gap, colour)
+        axes.set_xticks(range(len(costs)), [f"{cost:g}×" for cost in costs])
+        axes.set_xlim(-0.3, len(costs) - 0.1)
+        axes.set_xlabel("cost of training, in plain trainings")
+        axes.set_title(f"{base} base", fontsize=10)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("test NLL (lower is better)")
+    figure.suptitle(title, fontsize=11)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def _draw_column(axes: Any, column: Sequence[dict[str, Any]], x: float, side: int, gap: float, colour: str) -> None:
+def _better_ways(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """Whether validation NLL prefers a method plain or with a temperature."""
+    sums: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows:
+        found = sums.setdefault((row["base"], row["method"]), {"plain": 0.0, "scaled": 0.0})
+        for way in found:
+            found[way] += row["validation"][way]["nll"]
+    return {key: min(found, key=lambda way: found[way]) for key, found in sums.items()}
+
+
+def _draw_column(axes: Any, column: Sequence[dict[str, Any]], x: float, gap: float, colour: str) -> None:
     """Methods of one cost from the lowest NLL on: points, and names beside them that do not cover each other."""
     height = -1.0
     for each in column:
@@ -56,12 +60,11 @@ def _draw_column(axes: Any, column: Sequence[dict[str, Any]], x: float, side: in
         axes.errorbar([x], [nll], yerr=[spread], fmt="o", color=colour, markersize=4, elinewidth=0.6)
         height = max(nll, height + gap)
         axes.annotate(
-            each["title"],
+            each["method"] + (" + T" if each["way"] == "scaled" else ""),
             (x, nll),
-            xytext=(x * 1.09**side, height),
-            ha="left" if side > 0 else "right",
+            xytext=(x + 0.1, height),
             va="center",
-            fontsize=6.5,
+            fontsize=7,
             color=colour,
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4},
         )
