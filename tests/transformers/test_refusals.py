@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"objective": cb.Objective(terms=(cb.Calibration(name="loss"),))},
         "CalibayesTrainer itself logs 'loss': give the loss or term another `name`",
     ),
-    "posterior": ({"posterior": "laplace"}, "but got 'laplace'"),
+    "posterior": ({"posterior": "laplacian"}, "but got 'laplacian'. Did you mean 'laplace'?"),
     "where": ({"posterior": "point", "where": "classifier.*"}, "`where` is 'classifier.*'"),
     "samples": ({"samples": 0}, "Expected `samples` to be a positive integer, but got 0"),
     "prediction_samples": ({"prediction_samples": 1.5}, "Expected `prediction_samples` to be a positive integer"),
