@@ -26,10 +26,12 @@ class Task:
         title: what tables call it.
         seeds: how many.
         members: of ensembles.
-        epochs: of every training from the start; methods that start from a trained point add half as many.
+        epochs: of every training from the start, unless the base has its own; methods that start from a trained point add half
+            as many.
         batch_size: $|B|$.
         samples: $S$, networks behind a prediction of a single random posterior.
-        bases: for each base the settings to choose from: those of `calibayes.methods.MethodSettings`, and ``input_dropout``.
+        bases: for each base the settings to choose from: those of `calibayes.methods.MethodSettings`,
+            ``schedule`` of the learning rate (to zero along a cosine, or constant), ``epochs`` and ``input_dropout``.
         methods: the names of the methods that are compared; all of them if empty.
     """
 
@@ -67,11 +69,15 @@ FASHION = Task(
     batch_size=64,
     samples=20,
     bases={
-        "plain": tuple({"learning_rate": rate} for rate in (0.001, 0.002, 0.005, 0.01)),
+        "plain": tuple(
+            {"learning_rate": rate, "schedule": schedule}
+            for rate in (0.001, 0.002, 0.005)
+            for schedule in ("cosine", "constant")
+        ),
         "regularised": tuple(
-            {"learning_rate": 0.005, "weight_decay": decay, "ema": 0.98, "input_dropout": drop}
-            for decay in (0.05, 0.3)
-            for drop in (0.1, 0.25)
+            {"learning_rate": 0.005, "schedule": schedule, "weight_decay": 0.1, "ema": 0.99, "input_dropout": drop}
+            for drop in (0.05, 0.1, 0.2)
+            for schedule in ("cosine", "constant")
         ),
     },
 )
@@ -85,11 +91,28 @@ NEWSGROUPS = Task(
     batch_size=128,
     samples=16,
     bases={
-        "plain": tuple({"learning_rate": rate} for rate in (0.0005, 0.001, 0.002, 0.004)),
+        "plain": tuple(
+            {"learning_rate": rate, "schedule": schedule, "epochs": epochs}
+            for rate, schedule, epochs in (
+                (0.001, "constant", 16),
+                (0.002, "constant", 8),
+                (0.002, "constant", 16),
+                (0.002, "cosine", 16),
+                (0.002, "cosine", 32),
+                (0.004, "cosine", 16),
+            )
+        ),
         "regularised": tuple(
-            {"learning_rate": 0.002, "weight_decay": decay, "ema": 0.99, "input_dropout": drop}
-            for decay in (0.05, 0.3)
-            for drop in (0.2, 0.35)
+            {
+                "learning_rate": 0.002,
+                "schedule": schedule,
+                "epochs": 32,
+                "weight_decay": 0.05,
+                "ema": 0.998,
+                "input_dropout": drop,
+            }
+            for drop in (0.2, 0.3, 0.4)
+            for schedule in ("cosine", "constant")
         ),
     },
     methods=("fnn", "mc-dropout", "ensemble", "dropout-ensemble"),

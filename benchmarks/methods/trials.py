@@ -23,16 +23,16 @@ __all__ = ["POSTERIORS", "posterior_file", "trial"]
 
 POSTERIORS = "posteriors"
 _BATCH = 250
-_BASE = ("learning_rate", "weight_decay", "ema", "input_dropout")
+_BASE = ("learning_rate", "weight_decay", "ema")
 _STARTED_RATE = 0.5  # of the base's learning rate, for trainings that start from a trained point
 _WARM = {"beta": 0.1, "prior_std": 0.1, "init_std": 0.03}  # of natural gradients from a trained point
 
 
 def trial(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Train or build a posterior, keep it in the folder, and predict validation and test examples.
+    """Train or build a posterior, keep it in the folder, and predict validation and, if wanted, test examples.
 
     Settings: ``task``, ``base`` (a name), ``base_settings``, ``method``, ``tried`` (the method's own settings), ``seed``,
-    ``member``, ``folder`` and ``keep`` (the name under which the posterior is kept, if at all).
+    ``member``, ``folder``, ``keep`` (the name under which the posterior is kept, if at all) and ``test``.
     """
     task = task_named(settings["task"])
     begin, wall = time.process_time(), time.time()
@@ -41,13 +41,13 @@ def trial(settings: Mapping[str, Any]) -> dict[str, Any]:
     splits = task.splits()
     samples = task.samples if len(posterior.members) == 1 else 5 * len(posterior.members)
     begin = time.process_time()
-    found = [_predicted(posterior, part[0], samples, settings["seed"]) for part in (splits.validation, splits.test)]
-    predicted = (time.process_time() - begin) / (len(splits.validation[1]) + len(splits.test[1]))
+    parts = {"validation": splits.validation, **({"test": splits.test} if settings["test"] else {})}
+    found = {name: _predicted(posterior, x, samples, settings["seed"]) for name, (x, _) in parts.items()}
+    predicted = (time.process_time() - begin) / sum(len(y) for _, y in parts.values())
     if settings["keep"]:
         cb.save(posterior, posterior_file(settings["folder"], settings["keep"]))
     return {
-        "validation": found[0],
-        "test": found[1],
+        **found,
         "training_seconds": trained,
         "prediction_seconds_per_example": predicted,
         "passes": samples if posterior.random and len(posterior.members) == 1 else _passes(posterior, samples),
@@ -92,16 +92,16 @@ def _trained(task: Task, settings: Mapping[str, Any]) -> Posterior:
 def _from_scratch(task: Task, method: str, base: dict[str, Any], tried: dict[str, Any], net: Any, seed: int) -> Posterior:
     loss = loss_of(tried)
     own = {name: value for name, value in tried.items() if name not in ("gamma", "smoothing")}
-    shared = {name: base[name] for name in _BASE if name in base and name != "input_dropout"}
+    shared = {name: base[name] for name in _BASE if name in base}
     name = "fnn" if method in ("ema",) else method
     settings = {**shared, **own, **({} if loss is None else {"loss": loss})}
     posterior, objective, fit = cb.build(name, net, **settings)
-    _fit(task, posterior, objective, fit, task.epochs, seed)
+    _fit(task, posterior, objective, fit, _epochs(task, base), seed, cosine=base["schedule"] == "cosine")
     return posterior
 
 
 def _from_point(task: Task, method: str, base: dict[str, Any], tried: dict[str, Any], point: Any, seed: int) -> Posterior:
-    splits, epochs = task.splits(), max(1, task.epochs // 2)
+    splits, epochs = task.splits(), max(1, _epochs(task, base) // 2)
     if method == "laplace":
         precision = tried["prior_precision"]
         validation = splits.validation if precision == "validation" else None
@@ -120,13 +120,15 @@ def _from_point(task: Task, method: str, base: dict[str, Any], tried: dict[str, 
     if method == "warm-natural-gradient":
         optimizer = cb.NaturalGradient(lr=tried["natural_rate"])
     fit = {"optimizer": optimizer, "averaging": averaging}
-    _fit(task, posterior, cb.Objective(lam=0.0, beta=warm["beta"]), fit, epochs, seed)
+    _fit(task, posterior, cb.Objective(lam=0.0, beta=warm["beta"]), fit, epochs, seed, cosine=True)
     return posterior
 
 
-def _fit(
-    task: Task, posterior: Any, objective: Any, fit: Mapping[str, Any], epochs: int, seed: int, *, cosine: bool = True
-) -> None:
+def _epochs(task: Task, base: Mapping[str, Any]) -> int:
+    return int(base.get("epochs", task.epochs))
+
+
+def _fit(task: Task, posterior: Any, objective: Any, fit: Mapping[str, Any], epochs: int, seed: int, *, cosine: bool) -> None:
     train = task.splits().train
     steps = epochs * -(-len(train[1]) // task.batch_size)
     history = cb.fit(
