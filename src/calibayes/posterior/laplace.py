@@ -97,7 +97,7 @@ class LastLayerLaplace(NetworkPosterior):
         where: Where = None,
         covariance: Literal["auto", "full", "kronecker"] = "auto",
         validation: Any = None,
-        batch_size: int = 512,
+        batch_size: int = 256,
         temperature: float = 1.0,
         seed: int = 0,
     ) -> LastLayerLaplace:
@@ -205,7 +205,7 @@ class LastLayerLaplace(NetworkPosterior):
             logs = logits.to(wide.dtype).log_softmax(-1)
             weights = weights.to(wide)
             likelihood += float((logs.gather(1, targets.unsqueeze(1)).squeeze(1) * weights).sum())
-            total.add(features.to(wide.dtype), logs.exp(), weights)
+            total.add(features, logs.exp(), weights)
         total.fill(self.group.curvature, 1 / temperature)
         self.group.fitted = True
         self.group.log_likelihood = likelihood / temperature
@@ -241,7 +241,7 @@ class LastLayerLaplace(NetworkPosterior):
             )
         args, kwargs = heard.calls[0]
         features: Tensor = args[0] if args else kwargs["input"]
-        if not bool(features.isfinite().all()):
+        if not math.isfinite(float(features.sum())) and not bool(features.isfinite().all()):
             row = int((~features.isfinite()).any(-1).nonzero()[0])
             raise DataError(
                 f"What reaches {self.layer or 'the network'!r} is NaN or infinite for example {row} of a batch of `{name}`. "

@@ -167,6 +167,7 @@ class FullSum(CurvatureSum):
 
     def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
         """Add examples, one row of blocks after the other."""
+        features = features.to(probs.dtype)
         weighted = features * weights.unsqueeze(1)
         spread = (probs.unsqueeze(2) * features.unsqueeze(1)).flatten(1)
         for k in range(self.classes):
@@ -192,8 +193,9 @@ class KroneckerSum(CurvatureSum):
         self.count = 0.0
 
     def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
-        """Add examples."""
-        self.features.addmm_((features * weights.unsqueeze(1)).T, features)
+        """Add examples; a batch's products have the digits of the features, their sum over batches has all."""
+        features = features.to(torch.promote_types(features.dtype, torch.float32))
+        self.features += features.T @ (features * weights.unsqueeze(1).to(features.dtype))
         weighted = probs * weights.unsqueeze(1)
         within = (weighted * (1 - probs)).sum(0)
         self.logits += (-weighted.T @ probs).diagonal_scatter(within)

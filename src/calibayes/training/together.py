@@ -102,7 +102,7 @@ class StackedParameters(nn.Module):
         for stack in self.stacks:
             rows = gradients[id(stack)]
             if any(row is not None for row in rows):
-                stack.grad = torch.stack([stack.new_zeros(stack.shape[1:]) if row is None else row for row in rows])
+                stack.grad = _side_by_side([stack.new_zeros(stack.shape[1:]) if row is None else row for row in rows])
 
     def release(self) -> None:
         """Give every member parameters of its own again."""
@@ -150,7 +150,7 @@ class TogetherStepper:
     def _gradients(self, batch: Batch, place: Place) -> StepTerms:
         members = self.posterior.members
         pairs = [member.leaves(self._generators(index, place)) for index, member in enumerate(members)]
-        leaves = [torch.stack(each).detach().requires_grad_() for each in zip(*(vectors for vectors, _ in pairs), strict=True)]
+        leaves = [_side_by_side(each).detach().requires_grad_() for each in zip(*(vectors for vectors, _ in pairs), strict=True)]
         logits = self._logits(leaves, batch)
         found = [self._member_terms(logits[index], batch, index, place) for index in range(len(members))]
         torch.stack([total for total, _ in found]).sum().backward()  # every member's own gradient
@@ -213,6 +213,18 @@ class TogetherStepper:
     def _generators(self, index: int, place: Place) -> list[torch.Generator]:
         seed, device = member_seed(self.settings.seed, index), self.posterior.device
         return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in range(self._samples)]
+
+
+def _side_by_side(rows: Sequence[Tensor]) -> Tensor:
+    """The rows as one tensor: without a copy where they lie one after the other in memory, as rows of a stack do."""
+    first, step = rows[0].detach(), rows[0].numel()
+    place, memory = first.storage_offset(), first.untyped_storage().data_ptr()
+    if all(
+        row.is_contiguous() and row.untyped_storage().data_ptr() == memory and row.storage_offset() == place + index * step
+        for index, row in enumerate(rows)
+    ):
+        return first.as_strided((len(rows), *first.shape), (step, *first.stride()))
+    return torch.stack(list(rows))
 
 
 def _stacked(inputs: Sequence[Any]) -> Any:
