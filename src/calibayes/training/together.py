@@ -150,7 +150,8 @@ class TogetherStepper:
     def _gradients(self, batch: Batch, place: Place) -> StepTerms:
         members = self.posterior.members
         pairs = [member.leaves(self._generators(index, place)) for index, member in enumerate(members)]
-        leaves = [_side_by_side(each).detach().requires_grad_() for each in zip(*(vectors for vectors, _ in pairs), strict=True)]
+        groups = zip(*(vectors for vectors, _ in pairs), strict=True)
+        leaves = [_side_by_side(rows).detach().requires_grad_() for rows in groups]
         logits = self._logits(leaves, batch)
         found = [self._member_terms(logits[index], batch, index, place) for index in range(len(members))]
         torch.stack([total for total, _ in found]).sum().backward()  # every member's own gradient
