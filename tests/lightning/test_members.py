@@ -168,6 +168,29 @@ def test_a_warm_start_is_a_point_for_its_epochs_and_then_a_distribution() -> Non
         assert torch.allclose(state(here)[name].double(), value.double(), rtol=1e-9, atol=1e-9), name
 
 
+def test_swag_is_that_of_fit_with_running_statistics_at_its_mean() -> None:
+    """What it collects after epochs 2 to 4; predictions are at weights at which no step was taken."""
+
+    def posterior() -> cb.SWAG:
+        return cb.SWAG(with_batch_norm(dropout=0.0), start_epoch=2, rank=2)
+
+    here, expected = module(posterior()), posterior()
+    trainer(4).fit(here, loader(60))
+    cb.fit(expected, loader(60), OBJECTIVE, optimizer=adam, epochs=4, samples=2, seed=3, sample_chunk=1)
+    for name, value in expected.groups.state_dict().items():
+        assert torch.allclose(state(here)[f"groups.{name}"].double(), value.double(), rtol=1e-9, atol=1e-9), name
+    swag = here.posterior.members[0].eval()
+    inputs = data(60)[0] @ swag.mean()["0.weight"].T
+    assert torch.allclose(swag.buffer_values()["1.running_mean"], inputs.mean(0), rtol=1e-9, atol=1e-9)
+
+
+def test_swag_is_refused_where_it_would_collect_nothing_or_be_averaged() -> None:
+    with pytest.raises(InvalidArgumentError, match="start_epoch"):
+        trainer(2).fit(module(cb.SWAG(perceptron(), start_epoch=3)), loader())
+    with pytest.raises(InvalidArgumentError, match=r"A SWAG averages the weights itself, so `averaging=EMA\(decay=0.9"):
+        trainer(4).fit(module(cb.SWAG(perceptron(), start_epoch=2), averaging=cb.EMA(0.9)), loader())
+
+
 def chosen(name: str) -> dict[str, Any]:
     if name == "swag":
         return {"every": "step"}  # two epochs are too few to collect after each

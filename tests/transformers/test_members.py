@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.data import IterableDataset
 
 pytest.importorskip("transformers")
 
@@ -149,6 +150,34 @@ def test_a_warm_start_may_be_a_share_of_the_epochs(tmp_path: Path) -> None:
     found.train()
     kls = [entry["kl"] for entry in found.state.log_history if "kl" in entry]
     assert [value > 0 for value in kls] == [False] * 6 + [True] * 6
+
+
+def test_swag_is_refused_where_it_would_collect_nothing_or_be_averaged(tmp_path: Path) -> None:
+    args = arguments(tmp_path, max_steps=-1, num_train_epochs=2)
+    with pytest.raises(InvalidArgumentError, match="SWAG collects weights from epoch 3 on"):
+        trainer(tmp_path, args=args, posterior=cb.SWAG(bert(), start_epoch=3), objective=cb.Objective(lam=0.0)).train()
+    averaged = {"posterior": cb.SWAG(bert(), start_epoch=1), "averaging": cb.EMA(0.9)}
+    with pytest.raises(InvalidArgumentError, match="A SWAG averages the weights itself"):
+        trainer(tmp_path, args=args, objective=cb.Objective(lam=0.0), **averaged).train()
+
+
+class Stream(IterableDataset[dict[str, Any]]):
+    """Sentences without a length."""
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (Sentences(12)[index] for index in range(12))
+
+
+def test_a_stream_trains_as_the_same_examples_with_a_length_do(tmp_path: Path) -> None:
+    """As many steps as are asked for, through the data as often as that takes."""
+    settings: dict[str, Any] = {"posterior": "point", "objective": cb.Objective(lam=5.0), "samples": None}
+    streamed = trainer(tmp_path, args=arguments(tmp_path, max_steps=5), train_dataset=Stream(), **settings)
+    streamed.train()
+    assert streamed.state.global_step == 5
+    args = arguments(tmp_path, max_steps=5, train_sampling_strategy="sequential")
+    listed = trainer(tmp_path, args=args, **settings)
+    listed.train()
+    assert torch.equal(weights(streamed), weights(listed))
 
 
 @pytest.mark.parametrize("name", ["point", "mean-field", *cb.METHODS])
