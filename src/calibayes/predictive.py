@@ -34,7 +34,8 @@ class Predictive:
     Attributes:
         probs: $p(y|x,D)$, shape ``[n, K]``.
         aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$: what more data would not settle.
-        samples: every sample's probabilities, ``[S, n, K]``, if they were asked for.
+        samples: every sample's probabilities, ``[S, n, K]``, if they were asked for. ``probs`` is their mean, except for an
+            `Ensemble` whose members have different numbers of samples (points beside distributions): every member counts alike.
         members_entropy: the mean entropy of an `Ensemble`'s members, each averaged over its own samples; ``None`` for others.
 
     Examples:
