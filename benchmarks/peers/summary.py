@@ -19,10 +19,11 @@ _STEPS = {
     "predict, MLP": "predict: MLP 64-256-256-10, 2,000 inputs",
     "predict, ResNet-20": "predict: ResNet-20 (32×32) of stock layers, 250 inputs",
 }
+_METHODS = ("ensemble: ", "Laplace: ", "SWAG: ", "natural gradient: ")
 
 
 def tables(record: Mapping[str, Any]) -> Iterator[str]:
-    """Lines of Markdown: steps and predictions over the limit, then the calibration term, then metrics."""
+    """Lines of Markdown: steps and predictions over the limit, then the calibration term, metrics, and other methods."""
     yield _line("time over the limit", *_STEPS)
     yield _line(*["---"] * (1 + len(_STEPS)))
     for name in record[_STEPS["MLP"]]:
@@ -43,6 +44,14 @@ def tables(record: Mapping[str, Any]) -> Iterator[str]:
             for name, row in list(rows.items())[1:]:
                 told = (_reason(row),) * 2 if "error" in row else (f"{row['seconds'] * 1e3:.0f} ms", f"{row['ratio']:.1f}×")
                 yield _line(title.removeprefix("metric: "), name, *told)
+    yield ""
+    yield _line("other methods, time over the limit", "calibayes", "others")
+    yield _line(*["---"] * 3)
+    for title, rows in record.items():
+        if title.startswith(_METHODS):
+            told = [(name, _times(row)) for name, row in list(rows.items())[1:]]
+            ours = [f"{times}{name.removeprefix('calibayes')}" for name, times in told if name.startswith("calibayes")]
+            yield _line(title, ", ".join(ours), ", ".join(f"{times} {name}" for name, times in told if "calibayes" not in name))
 
 
 def _line(*cells: str) -> str:
@@ -56,6 +65,10 @@ def _ratio(row: Mapping[str, Any] | None) -> str:
         return "error"
     few = f" ({row['bayesian']:.0%} Bayesian)" if row["bayesian"] < MOST else ""
     return f"{row['ratio']:.2f}×{few}"
+
+
+def _times(row: Mapping[str, Any]) -> str:
+    return "error" if "error" in row else f"{row['ratio']:.2f}×"
 
 
 def _cost(row: Mapping[str, Any]) -> str:
