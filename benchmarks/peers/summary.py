@@ -49,9 +49,10 @@ def tables(record: Mapping[str, Any]) -> Iterator[str]:
     yield _line(*["---"] * 3)
     for title, rows in record.items():
         if title.startswith(_METHODS):
-            told = [(name, _times(row)) for name, row in list(rows.items())[1:]]
-            ours = [f"{times}{name.removeprefix('calibayes')}" for name, times in told if name.startswith("calibayes")]
-            yield _line(title, ", ".join(ours), ", ".join(f"{times} {name}" for name, times in told if "calibayes" not in name))
+            times = {name: _times(row) for name, row in list(rows.items())[1:]}
+            ours = [f"{each}{name.removeprefix('calibayes')}" for name, each in times.items() if name.startswith("calibayes")]
+            others = [f"{each} {name}" for name, each in times.items() if not name.startswith("calibayes")]
+            yield _line(title, ", ".join(ours), ", ".join(others))
 
 
 def _line(*cells: str) -> str:
