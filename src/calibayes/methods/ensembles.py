@@ -9,7 +9,7 @@ from calibayes.methods.copies import member_network
 from calibayes.methods.mean_fields import WarmMeanField
 from calibayes.methods.registry import Method, Network, Plan
 from calibayes.methods.settings import MethodSettings
-from calibayes.posterior import Ensemble, Point
+from calibayes.posterior import Ensemble, MCDropout, Point
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import seeded
 
@@ -24,11 +24,13 @@ class PointEnsemble(MethodSettings):
         members: how many networks.
         member_seed: of the members' initial weights.
         reinitialize: whether members get initial weights of their own; not where a pretrained network is fine-tuned.
+        keep_dropout: whether the network's dropout stays on at prediction, as in `MCDropout`.
     """
 
     members: int = 4
     member_seed: int = 0
     reinitialize: bool = True
+    keep_dropout: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,7 +59,8 @@ def _networks(net: Network, settings: PointEnsemble | Mixture) -> list[Network]:
 
 
 def _ensemble(net: Network, settings: PointEnsemble) -> Plan:
-    members = [Point(each) for each in _networks(net, settings)]  # type: ignore[arg-type]
+    kind = MCDropout if settings.keep_dropout else Point
+    members = [kind(each) for each in _networks(net, settings)]  # type: ignore[arg-type]
     return Plan(Ensemble(members), settings.objective(), settings.fit())
 
 
