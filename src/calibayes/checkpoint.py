@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from calibayes.errors import CheckpointError, ModelFileError, UnsupportedNetworkError
-from calibayes.posterior.base import Posterior, posterior_from, registered_kinds
+from calibayes.posterior.abstract_posterior import Posterior, posterior_from, registered_kinds
 from calibayes.posterior.rebuilding import OtherArchitectureError
 from calibayes.treefile import TreeFileError, read_tree, write_tree
 

@@ -18,9 +18,9 @@ from calibayes.devices import widest
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
-from calibayes.posterior.base import Posterior, Samples
+from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posterior.dropout_masks import dropout_layers
-from calibayes.posterior.outputs import logits_of
+from calibayes.posterior.network_outputs import logits_of
 
 __all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source", "samples_for"]
 

@@ -24,7 +24,7 @@ from calibayes.estimator.network import NetworkChoice
 from calibayes.estimator.scaling import fitted_scaler, network_inputs
 from calibayes.estimator.settings import OptimizerClass, Settings, Weight
 from calibayes.estimator.uncertainty import Uncertainty
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.choosing import ChoiceMonitor
 from calibayes.training import EarlyStopping

@@ -18,7 +18,7 @@ from calibayes.methods import build, method_named
 from calibayes.methods.doors import fit_arguments, member_networks, plain_values
 from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.scores import as_json_numbers
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc.settled import settled_temperature
 from calibayes.predictive import predict, samples_for
 from calibayes.randomness import seeded

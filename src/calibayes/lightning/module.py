@@ -25,7 +25,7 @@ from calibayes.methods.doors import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
 from calibayes.objective.values import Terms
 from calibayes.posterior import Point
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Samples
 from calibayes.randomness import seed_globally
 from calibayes.training.averaging import Averaging

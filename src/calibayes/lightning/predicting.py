@@ -17,7 +17,7 @@ from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.lightning.evaluation import Evaluation
 from calibayes.metrics.scores import Scores
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
 from calibayes.training.averaging import Averaging
 from calibayes.training.framework_run import FrameworkRun, check_saved_average

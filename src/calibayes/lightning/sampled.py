@@ -9,10 +9,10 @@ from calibayes.data.sources import Batch
 from calibayes.distributed import Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
 from calibayes.posterior import StepStatistics
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
+from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.data_terms import Place
 

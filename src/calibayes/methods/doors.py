@@ -12,7 +12,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.methods.registry import Plan, method_named
 from calibayes.methods.settings import UsualOptimizer
 from calibayes.networks.head_dropout import with_dropout
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 
 __all__ = ["fit_arguments", "fit_settings", "member_networks", "plain_values", "prediction_passes", "prepared_network"]

@@ -11,7 +11,7 @@ from calibayes.methods.registry import Method, Network, Plan
 from calibayes.methods.settings import MethodSettings
 from calibayes.posterior import MeanField
 from calibayes.posterior.mean_field import PriorMean
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.schedules import Schedule
 from calibayes.training.natural_gradient import NaturalGradient
 

@@ -13,7 +13,7 @@ from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods.settings import MethodSettings
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "register_method"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.group import Group
 from calibayes.posterior.point_group import point_groups
-from calibayes.posterior.selection import Choice, Where, choose, grouped
+from calibayes.posterior.weight_selection import Choice, Where, choose, grouped
 
 __all__ = ["Assembly", "assemble"]
 

@@ -16,7 +16,7 @@ from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
-from calibayes.posterior.selection import choose
+from calibayes.posterior.weight_selection import choose
 
 __all__ = ["MCDropout"]
 

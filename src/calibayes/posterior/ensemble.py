@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from calibayes.checks import integer, positive_integer
 from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError, ModelFileError
-from calibayes.posterior.base import Output, Posterior, Samples, posterior_from
+from calibayes.posterior.abstract_posterior import Output, Posterior, Samples, posterior_from
+from calibayes.posterior.network_outputs import mean_logits
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import mean_logits
 from calibayes.randomness import derived_seed
 
 __all__ = ["Ensemble", "member_seed"]

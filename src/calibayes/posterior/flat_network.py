@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from calibayes.data.structure import tensors_in
 from calibayes.errors import UnsupportedNetworkError
+from calibayes.posterior.eval_mode_parts import resting_parts
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
+from calibayes.posterior.frozen_tensors import first_names, held_key, held_tensors, hold
 from calibayes.posterior.group import Group
 from calibayes.posterior.head import Features, Head
-from calibayes.posterior.held import first_names, held_key, held_tensors, hold
-from calibayes.posterior.modes import resting_parts
-from calibayes.posterior.outputs import counted_tensors, explained
-from calibayes.posterior.selection import Choice
+from calibayes.posterior.network_outputs import counted_tensors, explained
+from calibayes.posterior.weight_selection import Choice
 
 __all__ = ["FlatNetwork"]
 

@@ -21,11 +21,11 @@ from calibayes.posterior.laplace_curvature import FullCurvature, FullSum, Kronec
 from calibayes.posterior.laplace_group import LaplaceGroup
 from calibayes.posterior.laplace_layer import hold_all_but, last_layer_choices, last_linear, output_layer, working_copy
 from calibayes.posterior.laplace_prior import Precision, checked_precision, log_evidence, most_evident, most_predictive
+from calibayes.posterior.network_outputs import check_labels, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.outputs import check_labels, logits_of
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.randomness import preserved_global_state
 
 __all__ = ["LastLayerLaplace"]

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from calibayes.data.structure import batch_length
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
-from calibayes.posterior.outputs import explained, logits_of
-from calibayes.posterior.selection import Choice, Role, Where, choose
+from calibayes.posterior.network_outputs import explained, logits_of
+from calibayes.posterior.weight_selection import Choice, Role, Where, choose
 
 __all__ = ["hold_all_but", "last_layer_choices", "last_linear", "output_layer", "working_copy"]
 

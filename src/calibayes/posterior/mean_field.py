@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from calibayes.checks import natural_number
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Skeleton
-from calibayes.posterior.gaussian import GaussianGroup
+from calibayes.posterior.gaussian_group import GaussianGroup
 from calibayes.posterior.group import GaussianPair, Group
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import Where, choose, grouped, settings_of
+from calibayes.posterior.weight_selection import Where, choose, grouped, settings_of
 
 __all__ = ["MeanField", "PriorMean"]
 

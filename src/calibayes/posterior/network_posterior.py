@@ -14,11 +14,11 @@ from calibayes.checks import positive_integer
 from calibayes.data.sources import Batch
 from calibayes.data.structure import batch_length, moved
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Output, Posterior, Samples
+from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
 from calibayes.posterior.flat_network import FlatNetwork
-from calibayes.posterior.outputs import logits_of
+from calibayes.posterior.network_outputs import logits_of
 from calibayes.posterior.rebuilding import described, network_with_roles
-from calibayes.posterior.selection import audit_table
+from calibayes.posterior.weight_selection import audit_table
 from calibayes.randomness import generator_for
 
 __all__ = ["NetworkPosterior", "trained_network"]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.group import Group, accumulate
-from calibayes.posterior.selection import Choice, grouped
+from calibayes.posterior.weight_selection import Choice, grouped
 
 __all__ = ["PointGroup", "TrainedAsPoint", "point_groups"]
 

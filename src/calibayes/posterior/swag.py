@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, final
 from torch import nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.collecting import AveragedGroup, Collection, SWAGGroup
 from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.group import Group
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import Where, choose, grouped
+from calibayes.posterior.swag_group import AveragedGroup, Collection, SWAGGroup
+from calibayes.posterior.weight_selection import Where, choose, grouped
 
 __all__ = ["SWAG"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from calibayes.posterior.network_outputs import logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import logits_of
 
 __all__ = ["call_samples", "pays_to_vectorize"]
 

@@ -15,9 +15,9 @@ from calibayes.data.sources import Batch, as_source
 from calibayes.data.structure import moved
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.mean_field import MeanField
+from calibayes.posterior.network_outputs import check_labels, logits_of
 from calibayes.posterior.network_posterior import trained_network
-from calibayes.posterior.outputs import check_labels, logits_of
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.randomness import generator_for, preserved_global_state
 
 __all__ = ["widened"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from calibayes.objective import Objective
 from calibayes.posterior import MeanField, Point
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.testing.subject import sgd, state
 from calibayes.training.fit import fit
 from calibayes.training.history import History

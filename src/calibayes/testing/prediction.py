@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, Dataset
 
 from calibayes.data.structure import batch_length, moved, rows
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Posterior
-from calibayes.posterior.outputs import logits_of
+from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.posterior.network_outputs import logits_of
 from calibayes.predictive import predict
 from calibayes.testing.comparing import close, different, expect, finite, same_bits
 from calibayes.testing.subject import PosteriorSubject

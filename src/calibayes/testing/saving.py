@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from calibayes.checkpoint import load, save
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.testing.comparing import expect, same_bits
 from calibayes.testing.subject import PosteriorSubject, state
 

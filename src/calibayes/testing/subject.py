@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from calibayes.calibration import WMMCE
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, predict
 from calibayes.testing.cases import NetworkCase
 from calibayes.testing.comparing import expect

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from calibayes.checks import is_real, positive_integer
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.training.norm_statistics import exchange_buffers
 
 __all__ = ["EMA", "Averaging", "EqualAverage", "WeightAverage", "check_averaging"]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from calibayes.checks import is_real
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["OnEpoch", "called"]
 

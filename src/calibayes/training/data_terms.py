@@ -11,7 +11,7 @@ from torch import Tensor
 from calibayes.distributed import Processes
 from calibayes.objective.scoring import Scores, derivative, pulled_back, scores_of, value_of
 from calibayes.objective.terms import On, Term
-from calibayes.posterior.statistics import StepStatistics
+from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.randomness import seed_globally
 from calibayes.training.place import Part, Place
 

@@ -16,7 +16,7 @@ from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.objective import Objective, check_data, checked_objective
 from calibayes.objective.terms import On
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
 from calibayes.training.averaging import Averaging, check_averaging
 from calibayes.training.callback import OnEpoch

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from calibayes.data.sources import Batch
 from calibayes.errors import CheckpointError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
 from calibayes.training.averaging import Averaging, WeightAverage, check_averaging
 from calibayes.training.device import on_device

@@ -12,7 +12,7 @@ import torch
 
 from calibayes.checks import integer
 from calibayes.errors import InvalidArgumentError, SweepError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.training.history import History
 

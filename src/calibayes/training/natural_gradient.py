@@ -13,7 +13,7 @@ from torch import nn
 from calibayes.checks import is_real, positive
 from calibayes.errors import InvalidArgumentError, OptimizerError
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.group import GaussianPair
 
 __all__ = ["NaturalGradient", "NaturalGradientOptimizer"]

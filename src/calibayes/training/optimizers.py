@@ -9,7 +9,7 @@ import torch
 
 from calibayes.errors import OptimizerError
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
 

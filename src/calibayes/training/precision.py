@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["check_full_precision"]
 

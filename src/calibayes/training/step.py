@@ -18,9 +18,9 @@ from calibayes.distributed.batch_norm import batch_norms, statistics_names, sync
 from calibayes.errors import DataError
 from calibayes.objective import Objective
 from calibayes.objective.scoring import weight_of
+from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
-from calibayes.posterior.statistics import StepStatistics
+from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.averaged import AveragedTerm, averaged_terms

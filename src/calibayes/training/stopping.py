@@ -9,7 +9,7 @@ from torch import Tensor
 
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["Best", "EarlyStopping", "stopping_rule"]
 

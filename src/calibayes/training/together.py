@@ -14,9 +14,9 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.objective import Objective
 from calibayes.objective.scoring import scores_of, value_of, weight_of
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
-from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
+from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.clipping import clip_gradient
 from calibayes.training.place import Place

@@ -12,7 +12,7 @@ from torch import nn
 from calibayes import checkpoint
 from calibayes.errors import CheckpointError, ModelFileError
 from calibayes.extras import package
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.training.averaging import Averaging
 from calibayes.training.framework_run import check_saved_average
 from calibayes.treefile import TreeFileError, read_tree, write_tree

@@ -13,9 +13,9 @@ from calibayes.checks import nearest, positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import METHODS, Method, Plan, build, method_named
 from calibayes.methods.doors import fit_settings
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 
 __all__ = ["Recipe"]
 

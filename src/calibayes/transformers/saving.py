@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from transformers import Trainer
 
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.training.averaging import Averaging
 from calibayes.training.framework_run import FrameworkRun
 from calibayes.transformers import folder

@@ -7,7 +7,7 @@ from typing import Any, final
 
 from calibayes.distributed import Processes
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.training.place import Part, Place
 from calibayes.training.step import Stepper, StepSettings, StepTerms

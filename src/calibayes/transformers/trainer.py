@@ -15,9 +15,9 @@ from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import Plan
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.predictive import Samples
 from calibayes.randomness import preserved_global_state
 from calibayes.training.averaging import Averaging
