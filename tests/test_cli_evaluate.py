@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from calibayes.cli import app
 from calibayes.metrics import METRICS, differences, evaluate
-from calibayes.metrics.scores import shown
+from calibayes.metrics.score_table import shown
 from calibayes.report import study
 from calibayes.report.printed import show
 

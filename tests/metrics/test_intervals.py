@@ -22,11 +22,11 @@ from calibayes.metrics import (
     evaluate,
     kce_p_value,
 )
-from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.drawing import draws, replicate_counts
+from calibayes.metrics.bootstrap import draws, replicate_counts
 from calibayes.metrics.evaluate import Settings
 from calibayes.metrics.intervals import wilson
-from calibayes.metrics.measuring import values
+from calibayes.metrics.metric_values import values
+from calibayes.metrics.prediction_arrays import as_predictions
 
 # Zero for a classifier that is calibrated in every class.
 ERRORS = (

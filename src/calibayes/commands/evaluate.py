@@ -51,7 +51,7 @@ def evaluate(
 
     from calibayes.checks import positive_integer, share
     from calibayes.data.predictions import align, read_predictions
-    from calibayes.metrics.drawing import MOST_REPLICATES
+    from calibayes.metrics.bootstrap import MOST_REPLICATES
     from calibayes.metrics.evaluate import MOST_BINS
     from calibayes.report import study, write_page
     from calibayes.report.printed import show

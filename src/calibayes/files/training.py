@@ -17,7 +17,7 @@ from calibayes.files.settings import TrainSettings
 from calibayes.methods import build, method_named
 from calibayes.methods.doors import fit_arguments, member_networks, plain_values
 from calibayes.metrics import Scores, evaluate
-from calibayes.metrics.scores import as_json_numbers
+from calibayes.metrics.score_table import as_json_numbers
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc.settled import settled_temperature
 from calibayes.predictive import predict, samples_for

@@ -8,7 +8,7 @@ from calibayes.data.predictions.wording import counted
 from calibayes.files.training import Trained
 from calibayes.methods import method_named
 from calibayes.metrics import Scores
-from calibayes.metrics.scores import shown
+from calibayes.metrics.score_table import shown
 from calibayes.report.verdict import verdict
 from calibayes.training import History
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from calibayes.distributed import Processes
 from calibayes.lightning.loaders import flat, own_examples
 from calibayes.metrics import Stream
-from calibayes.metrics.scores import Scores
+from calibayes.metrics.score_table import Scores
 
 __all__ = ["Evaluation"]
 

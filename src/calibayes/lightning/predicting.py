@@ -16,7 +16,7 @@ from calibayes.data.sources import as_batch
 from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.lightning.evaluation import Evaluation
-from calibayes.metrics.scores import Scores
+from calibayes.metrics.score_table import Scores
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
 from calibayes.training.averaging import Averaging

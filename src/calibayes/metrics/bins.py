@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer, share
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 
 __all__ = ["ReliabilityBins", "binned", "equal_width", "place", "reliability_bins"]
 

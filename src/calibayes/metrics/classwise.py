@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
 from calibayes.metrics.bins import equal_width, place
-from calibayes.metrics.proper import brier
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
+from calibayes.metrics.proper_scores import brier
 
 __all__ = ["BrierParts", "ClassBins", "brier_decomposition", "class_bins", "class_places", "ece_classwise"]
 

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from calibayes.checks import integer, positive, positive_integer, share
 from calibayes.errors import InvalidArgumentError
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
-from calibayes.metrics.cells import Cells, sorted_cells
-from calibayes.metrics.drawing import draws
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
 from calibayes.metrics.intervals import Draws, Interval, wilson, with_rare_errors, within_bounds
-from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import Sample, part_of, values
-from calibayes.metrics.proper import default_k
-from calibayes.metrics.scores import ClassScores, Scores
+from calibayes.metrics.kernel_errors import WIDTH
+from calibayes.metrics.metric_values import Sample, part_of, values
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
+from calibayes.metrics.proper_scores import default_k
+from calibayes.metrics.score_table import ClassScores, Scores
 from calibayes.metrics.tally import BLOCKS, PARTS, Tally, fitted_edges
 from calibayes.randomness import generator_for
 from calibayes.threads import in_one_thread

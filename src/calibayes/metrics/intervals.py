@@ -11,7 +11,7 @@ the true errors $\| s v \|$ of all worlds in which the error that was observed, 
 $$ \{ \| s v \| : \; \tfrac{\alpha}{2} \le P_b(\| s v + e_b \| \le \| v \|) \le 1 - \tfrac{\alpha}{2} \}. $$
 
 For a calibrated classifier $s = 0$ is such a world, nearly always, and the interval begins at 0. It may lie below the
-estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null`), not that of
+estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null_distribution`), not that of
 resampling, which knows none where all decisions happen to be right.
 """
 
@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from calibayes.metrics.families import Family
+from calibayes.metrics.bootstrap_worlds import Family
 
 __all__ = [
     "Below",

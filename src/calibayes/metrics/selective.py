@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import share
-from calibayes.metrics.arrays import Array, as_predictions
-from calibayes.metrics.cells import Cells, sorted_cells
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 
 __all__ = ["RiskCoverage", "aurc", "coverage_at_accuracy", "risk_coverage"]
 

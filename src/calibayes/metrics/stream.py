@@ -9,13 +9,13 @@ import torch
 
 from calibayes.distributed import Group, Processes
 from calibayes.errors import DataError, InvalidProbabilitiesError
-from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.bins import ReliabilityBins
-from calibayes.metrics.drawing import draws
+from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
-from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import Sample, values
-from calibayes.metrics.scores import Scores
+from calibayes.metrics.kernel_errors import WIDTH
+from calibayes.metrics.metric_values import Sample, values
+from calibayes.metrics.prediction_arrays import Array, as_predictions
+from calibayes.metrics.score_table import Scores
 from calibayes.metrics.selective import RiskCoverage, curve
 from calibayes.metrics.tally import BLOCKS, Tally, fixed_edges
 

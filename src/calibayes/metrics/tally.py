@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from calibayes.distributed import Processes
-from calibayes.metrics.arrays import Predictions
 from calibayes.metrics.bins import ReliabilityBins, equal_width, place
-from calibayes.metrics.cells import Cells
 from calibayes.metrics.classwise import ClassBins, class_places
-from calibayes.metrics.kernel import PairTest
-from calibayes.metrics.proper import losses, ranks
+from calibayes.metrics.confidence_cells import Cells
+from calibayes.metrics.kernel_errors import PairTest
+from calibayes.metrics.prediction_arrays import Predictions
+from calibayes.metrics.proper_scores import losses, ranks
 from calibayes.randomness import derived_seed
 
 __all__ = ["BLOCKS", "PARTS", "SUMS", "Tally", "fitted_edges", "fixed_edges"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from calibayes.errors import CalibayesError, InvalidProbabilitiesError
-from calibayes.metrics.arrays import Array, Predictions
+from calibayes.metrics.prediction_arrays import Array, Predictions
 from calibayes.posthoc.scores import read_held_out, read_predictions, rows_at_once
 from calibayes.predictive import Predictive
 

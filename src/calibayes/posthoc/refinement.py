@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibayes.metrics import nll
-from calibayes.metrics.arrays import Array
+from calibayes.metrics.prediction_arrays import Array
 from calibayes.posthoc.settled import settled_temperature
 
 __all__ = ["refined_nll"]

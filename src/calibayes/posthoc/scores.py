@@ -10,7 +10,7 @@ from torch import Tensor
 
 from calibayes.checks import check_targets
 from calibayes.errors import InvalidArgumentError
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 from calibayes.predictive import Predictive
 
 __all__ = ["blocks", "log_scores", "read_held_out", "read_predictions", "rows_at_once"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from calibayes.metrics.arrays import Array
+from calibayes.metrics.prediction_arrays import Array
 from calibayes.posthoc.base import PosthocWarning
 from calibayes.posthoc.temperature import TemperatureScaling
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive, positive_integer
-from calibayes.metrics.arrays import Array, Predictions
+from calibayes.metrics.prediction_arrays import Array, Predictions
 from calibayes.posthoc.base import PosthocWarning, Scaling
 from calibayes.posthoc.scores import blocks, log_scores, read_held_out
 from calibayes.predictive import Predictive

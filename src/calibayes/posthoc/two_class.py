@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from calibayes.errors import InvalidProbabilitiesError
-from calibayes.metrics.arrays import Predictions
+from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.posthoc.base import Scaling
 from calibayes.posthoc.scores import log_scores
 

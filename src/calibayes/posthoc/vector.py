@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive
-from calibayes.metrics.arrays import Predictions
+from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.posthoc.base import Scaling
 from calibayes.posthoc.scores import blocks, log_scores
 

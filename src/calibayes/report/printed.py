@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibayes.metrics import METRICS, Difference
-from calibayes.metrics.scores import BELOW, shown
+from calibayes.metrics.score_table import BELOW, shown
 from calibayes.report.study import Model, Pair, Study
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ import torch
 import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
-from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.differences import between, movements
-from calibayes.metrics.drawing import draws
+from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
 from calibayes.metrics.intervals import Moves
-from calibayes.metrics.measuring import values
-from calibayes.metrics.scores import as_json_numbers
+from calibayes.metrics.metric_values import values
+from calibayes.metrics.paired_differences import between, movements
+from calibayes.metrics.prediction_arrays import as_predictions
+from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
 from calibayes.report.verdict import Mended, Verdict, compared, mended, verdict
 

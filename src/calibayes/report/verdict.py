@@ -12,7 +12,7 @@ from torch import Tensor
 
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Difference, Scores, ece, ece_squared_debiased
-from calibayes.metrics.arrays import Array, as_predictions
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.posthoc.temperature import HIGHEST, LOWEST
 from calibayes.randomness import generator_for

@@ -11,7 +11,7 @@ import torch
 from calibayes import metrics
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 from calibayes.metrics import accuracy, evaluate
-from calibayes.metrics.arrays import as_predictions
+from calibayes.metrics.prediction_arrays import as_predictions
 
 FUNCTIONS = [
     getattr(metrics, name)

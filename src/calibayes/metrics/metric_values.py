@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from calibayes.metrics.calibration import debiased, equal_mass_residuals, largest_gap, rms_gap
-from calibayes.metrics.cells import Cells, cell_places
-from calibayes.metrics.kernel import residual_features, unbiased, weighted_features
+from calibayes.metrics.binned_errors import debiased, equal_mass_residuals, largest_gap, rms_gap
+from calibayes.metrics.confidence_cells import Cells, cell_places
+from calibayes.metrics.kernel_errors import residual_features, unbiased, weighted_features
 from calibayes.metrics.selective import area, largest_coverage
-from calibayes.metrics.smooth import Spectrum
+from calibayes.metrics.smooth_error import Spectrum
 from calibayes.metrics.tally import PARTS, Tally
 
 __all__ = ["Sample", "part_of", "values"]

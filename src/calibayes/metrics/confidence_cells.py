@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.metrics.arrays import Predictions
+from calibayes.metrics.prediction_arrays import Predictions
 
 __all__ = ["Cells", "cell_places", "sorted_cells"]
 

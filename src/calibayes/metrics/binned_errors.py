@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer
-from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.bins import ReliabilityBins, reliability_bins
-from calibayes.metrics.cells import cell_places, sorted_cells
+from calibayes.metrics.confidence_cells import cell_places, sorted_cells
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 
 __all__ = [
     "debiased",

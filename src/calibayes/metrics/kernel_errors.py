@@ -9,8 +9,8 @@ from torch import Tensor
 
 from calibayes.calibration.kernel import kernel_features
 from calibayes.checks import positive
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
-from calibayes.metrics.cells import Cells, sorted_cells
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 from calibayes.randomness import generator_for
 
 __all__ = ["PairTest", "kce_p_value", "kce_squared", "mmce", "residual_features", "unbiased", "weighted_features", "wmmce"]

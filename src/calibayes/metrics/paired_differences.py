@@ -9,13 +9,13 @@ import torch
 
 from calibayes.checks import share
 from calibayes.errors import InvalidProbabilitiesError
-from calibayes.metrics.arrays import Array, as_predictions
+from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
-from calibayes.metrics.drawing import draws
 from calibayes.metrics.evaluate import Settings
 from calibayes.metrics.intervals import Draws, Moves, quantiles
-from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import values
+from calibayes.metrics.kernel_errors import WIDTH
+from calibayes.metrics.metric_values import values
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.threads import in_one_thread
 
 __all__ = ["Difference", "between", "differences", "movements"]

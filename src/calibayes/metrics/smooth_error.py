@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from calibayes.metrics.arrays import Array, as_predictions
-from calibayes.metrics.cells import Cells, sorted_cells
-from calibayes.metrics.families import direction, mixed
+from calibayes.metrics.bootstrap_worlds import direction, mixed
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.threads import in_one_thread
 
 __all__ = ["SmoothWorlds", "Spectrum", "smooth_ece"]

@@ -9,15 +9,15 @@ from torch import Tensor
 from calibayes.calibration.kernel import kernel_features
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
-from calibayes.metrics.calibration import equal_mass_residuals
-from calibayes.metrics.cells import cell_places
-from calibayes.metrics.families import Euclid, LargestGap, Length
+from calibayes.metrics.binned_errors import equal_mass_residuals
+from calibayes.metrics.bootstrap_worlds import Euclid, LargestGap, Length
+from calibayes.metrics.confidence_cells import cell_places
 from calibayes.metrics.intervals import Below, Draws, Norm, Plain, Squared
-from calibayes.metrics.kernel import residual_features, weighted_features
-from calibayes.metrics.measuring import Sample
-from calibayes.metrics.null import null_of_bins, null_of_cells, null_of_classes
+from calibayes.metrics.kernel_errors import residual_features, weighted_features
+from calibayes.metrics.metric_values import Sample
+from calibayes.metrics.null_distribution import null_of_bins, null_of_cells, null_of_classes
 from calibayes.metrics.selective import area, largest_coverage
-from calibayes.metrics.smooth import SmoothWorlds
+from calibayes.metrics.smooth_error import SmoothWorlds
 from calibayes.metrics.tally import PARTS, SUMS, Tally
 from calibayes.randomness import derived_seed
 from calibayes.threads import in_one_thread

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from calibayes.metrics.bins import ReliabilityBins
-from calibayes.metrics.cells import Cells
 from calibayes.metrics.classwise import ClassBins
+from calibayes.metrics.confidence_cells import Cells
 from calibayes.randomness import derived_seed
 
 __all__ = ["null_of_bins", "null_of_cells", "null_of_classes"]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 
 __all__ = ["accuracy", "brier", "default_k", "losses", "nll", "overconfidence", "ranks", "top_k_accuracy"]
 
