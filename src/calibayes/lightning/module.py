@@ -23,7 +23,7 @@ from calibayes.lightning.telling import TellPosterior
 from calibayes.methods import build, method_named
 from calibayes.methods.doors import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
-from calibayes.objective.values import Terms
+from calibayes.objective.term_values import Terms
 from calibayes.posterior import Point
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Samples

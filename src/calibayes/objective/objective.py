@@ -12,13 +12,13 @@ from calibayes.calibration.measures import WMMCE, Measure
 from calibayes.checks import positive
 from calibayes.distributed import Group, Processes
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective.batch import LogitBatch
-from calibayes.objective.checked import check_names, check_terms
+from calibayes.objective.logit_batch import LogitBatch
 from calibayes.objective.losses import CrossEntropy, Loss
+from calibayes.objective.objective_checks import check_names, check_terms
 from calibayes.objective.own_loss import as_loss
 from calibayes.objective.scoring import weight_of
+from calibayes.objective.term_values import Terms
 from calibayes.objective.terms import Calibration, Term, check_measure, one_of
-from calibayes.objective.values import Terms
 from calibayes.schedules import Schedule, value_at
 
 __all__ = ["SCHEMES", "Objective", "checked_objective"]

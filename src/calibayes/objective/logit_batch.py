@@ -9,8 +9,8 @@ from torch import Tensor
 
 from calibayes.checks import check_logits
 from calibayes.distributed import Processes
-from calibayes.objective.checked import check_data
 from calibayes.objective.losses import Loss
+from calibayes.objective.objective_checks import check_data
 from calibayes.objective.scoring import derivative, pulled_back, scores_of, value_of, weight_of, with_gradient
 from calibayes.objective.terms import On, Term
 
