@@ -28,13 +28,13 @@ from calibayes.posterior import Point
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Samples
 from calibayes.randomness import seed_globally
-from calibayes.training.averaging import Averaging
 from calibayes.training.data_terms import Place
 from calibayes.training.framework_run import FrameworkRun, TrainingData, checked_averaging
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
-from calibayes.training.precision import check_full_precision
 from calibayes.training.schedulers import SchedulerFactory
 from calibayes.training.step import check_finite, handles_kl
+from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.weight_averaging import Averaging
 
 __all__ = ["CalibayesModule"]
 

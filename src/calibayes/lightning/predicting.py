@@ -19,8 +19,8 @@ from calibayes.lightning.evaluation import Evaluation
 from calibayes.metrics.score_table import Scores
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
-from calibayes.training.averaging import Averaging
 from calibayes.training.framework_run import FrameworkRun, check_saved_average
+from calibayes.training.weight_averaging import Averaging
 
 __all__ = ["PredictingModule"]
 

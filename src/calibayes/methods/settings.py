@@ -13,7 +13,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.objective import CrossEntropy, Objective
 from calibayes.objective.losses import Loss
 from calibayes.schedules import Schedule, value_at
-from calibayes.training.averaging import EMA
+from calibayes.training.weight_averaging import EMA
 
 __all__ = ["REGULARISED", "MethodSettings", "UsualOptimizer"]
 

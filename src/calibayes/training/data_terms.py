@@ -13,10 +13,10 @@ from calibayes.objective.scoring import Scores, derivative, pulled_back, scores_
 from calibayes.objective.terms import On, Term
 from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.randomness import seed_globally
-from calibayes.training.place import Part, Place
+from calibayes.training.training_position import Part, Place
 
 if TYPE_CHECKING:
-    from calibayes.training.averaged import AveragedTerm
+    from calibayes.training.averaged_terms import AveragedTerm
     from calibayes.training.step import Stepper
 
 __all__ = ["Batches", "DataTerms", "Part", "Place", "WeightedTerm", "own_scores", "sliced_derivative"]

@@ -18,20 +18,20 @@ from calibayes.objective import Objective, check_data, checked_objective
 from calibayes.objective.terms import On
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
-from calibayes.training.averaging import Averaging, check_averaging
-from calibayes.training.callback import OnEpoch
-from calibayes.training.device import chosen_device
+from calibayes.training.early_stopping import Best, EarlyStopping, stopping_rule
+from calibayes.training.epoch_callback import OnEpoch
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
-from calibayes.training.members import fit_members
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
-from calibayes.training.precision import check_full_precision
-from calibayes.training.run import Run
 from calibayes.training.schedulers import SchedulerFactory, made_scheduler
+from calibayes.training.separate_members import fit_members
+from calibayes.training.stacked_members import MembersSource, StackedParameters, TogetherStepper
 from calibayes.training.step import Stepper, StepSettings
-from calibayes.training.stopping import Best, EarlyStopping, stopping_rule
-from calibayes.training.together import MembersSource, StackedParameters, TogetherStepper
-from calibayes.training.unlabelled import unlabelled_source
+from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.training_device import chosen_device
+from calibayes.training.training_run import Run
+from calibayes.training.unlabelled_inputs import unlabelled_source
+from calibayes.training.weight_averaging import Averaging, check_averaging
 
 __all__ = ["fit"]
 

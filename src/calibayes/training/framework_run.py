@@ -13,9 +13,9 @@ from calibayes.data.sources import Batch
 from calibayes.errors import CheckpointError
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
-from calibayes.training.averaging import Averaging, WeightAverage, check_averaging
-from calibayes.training.device import on_device
 from calibayes.training.norm_statistics import Epochs, exchange_buffers, member_norm_statistics, replaced_buffers
+from calibayes.training.training_device import on_device
+from calibayes.training.weight_averaging import Averaging, WeightAverage, check_averaging
 
 __all__ = ["FrameworkRun", "TrainingData", "check_saved_average", "checked_averaging"]
 

@@ -23,11 +23,11 @@ from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.averaged import AveragedTerm, averaged_terms
-from calibayes.training.clipping import clip_gradient
+from calibayes.training.averaged_terms import AveragedTerm, averaged_terms
 from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm
-from calibayes.training.place import Part, Place, split
+from calibayes.training.gradient_clipping import clip_gradient
 from calibayes.training.step_terms import StepTerms, check_finite
+from calibayes.training.training_position import Part, Place, split
 
 __all__ = ["Place", "StepSettings", "StepTerms", "Stepper", "check_finite", "handles_kl"]
 

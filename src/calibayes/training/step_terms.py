@@ -9,7 +9,7 @@ from typing import final
 
 from calibayes.errors import NonFiniteLossError
 from calibayes.objective.term_values import NamedValues
-from calibayes.training.place import Place
+from calibayes.training.training_position import Place
 
 __all__ = ["StepTerms", "check_finite"]
 

@@ -9,9 +9,9 @@ from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import Plan
 from calibayes.objective import Objective, check_batch_terms, checked_objective
-from calibayes.training.averaging import Averaging
 from calibayes.training.framework_run import checked_averaging
 from calibayes.training.optimizers import OptimizerFactory
+from calibayes.training.weight_averaging import Averaging
 
 __all__ = ["Choices", "Completed"]
 

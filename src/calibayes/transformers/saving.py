@@ -10,8 +10,8 @@ from torch import nn
 from transformers import Trainer
 
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.training.averaging import Averaging
 from calibayes.training.framework_run import FrameworkRun
+from calibayes.training.weight_averaging import Averaging
 from calibayes.transformers import folder
 
 __all__ = ["PosteriorModel", "PosteriorTrainer"]

@@ -9,8 +9,8 @@ from calibayes.distributed import Processes
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
-from calibayes.training.place import Part, Place
 from calibayes.training.step import Stepper, StepSettings, StepTerms
+from calibayes.training.training_position import Part, Place
 
 __all__ = ["MemberSteps"]
 

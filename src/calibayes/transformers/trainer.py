@@ -20,12 +20,12 @@ from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where
 from calibayes.predictive import Samples
 from calibayes.randomness import preserved_global_state
-from calibayes.training.averaging import Averaging
 from calibayes.training.data_terms import Part, Place
 from calibayes.training.framework_run import FrameworkRun
 from calibayes.training.optimizers import OptimizerFactory, check_optimizer, made_optimizer, set_rho_rate
-from calibayes.training.precision import check_full_precision
 from calibayes.training.step import StepSettings
+from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.weight_averaging import Averaging
 from calibayes.transformers import folder
 from calibayes.transformers.arguments import check_arguments
 from calibayes.transformers.choices import Choices

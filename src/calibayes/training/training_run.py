@@ -15,18 +15,18 @@ from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.sources import Batch, Source
 from calibayes.errors import CheckpointError
 from calibayes.posterior import Posterior
-from calibayes.training.averaging import Averaging, WeightAverage
-from calibayes.training.callback import OnEpoch, called
 from calibayes.training.data_terms import Place
-from calibayes.training.device import on_device
+from calibayes.training.early_stopping import Best
+from calibayes.training.epoch_callback import OnEpoch, called
 from calibayes.training.history import History
 from calibayes.training.interrupt import Interrupt, interruptible
 from calibayes.training.norm_statistics import exchange_buffers, member_norm_statistics, replaced_buffers
 from calibayes.training.progress import Progress
+from calibayes.training.stacked_members import TogetherStepper
 from calibayes.training.step import Stepper
-from calibayes.training.stopping import Best
-from calibayes.training.together import TogetherStepper
+from calibayes.training.training_device import on_device
 from calibayes.training.validation import validation_metrics
+from calibayes.training.weight_averaging import Averaging, WeightAverage
 from calibayes.training.weight_checks import check_alike, check_weights
 
 __all__ = ["Run"]

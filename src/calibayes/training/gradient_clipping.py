@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calibayes.errors import NonFiniteLossError
-from calibayes.training.place import Place
+from calibayes.training.training_position import Place
 
 __all__ = ["clip_gradient"]
 

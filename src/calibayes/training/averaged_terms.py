@@ -19,7 +19,7 @@ from calibayes.objective.losses import widened
 from calibayes.objective.scoring import pulled_back
 from calibayes.objective.terms import On, Term
 from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm, own_scores, sliced_derivative
-from calibayes.training.place import Part
+from calibayes.training.training_position import Part
 
 __all__ = ["AveragedTerm", "averaged_terms"]
 

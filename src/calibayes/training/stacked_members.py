@@ -18,9 +18,9 @@ from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.clipping import clip_gradient
-from calibayes.training.place import Place
+from calibayes.training.gradient_clipping import clip_gradient
 from calibayes.training.step import StepSettings, StepTerms, check_finite
+from calibayes.training.training_position import Place
 
 __all__ = ["MembersSource", "StackedParameters", "TogetherStepper"]
 
