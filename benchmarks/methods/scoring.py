@@ -9,7 +9,7 @@ import torch
 from calibayes import metrics
 from calibayes.data import Splits
 from calibayes.posthoc import refined_nll
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import settled_temperature
 
 __all__ = ["SCORES", "refined", "scored"]
 

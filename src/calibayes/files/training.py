@@ -19,7 +19,7 @@ from calibayes.methods.doors import fit_arguments, member_networks, plain_values
 from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import settled_temperature
 from calibayes.predictive import predict, samples_for
 from calibayes.randomness import seeded
 from calibayes.training import History, fit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibayes.metrics import nll
 from calibayes.metrics.prediction_arrays import Array
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import settled_temperature
 
 __all__ = ["refined_nll"]
 

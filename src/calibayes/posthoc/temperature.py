@@ -12,8 +12,8 @@ from torch import Tensor
 
 from calibayes.checks import positive, positive_integer
 from calibayes.metrics.prediction_arrays import Array, Predictions
-from calibayes.posthoc.base import PosthocWarning, Scaling
-from calibayes.posthoc.scores import blocks, log_scores, read_held_out
+from calibayes.posthoc.abstract_scaling import PosthocWarning, Scaling
+from calibayes.posthoc.log_scores import blocks, log_scores, read_held_out
 from calibayes.predictive import Predictive
 
 __all__ = ["HIGHEST", "LOWEST", "TemperatureScaling", "temperature"]

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from calibayes.checks import positive
 from calibayes.metrics.prediction_arrays import Predictions
-from calibayes.posthoc.base import Scaling
-from calibayes.posthoc.scores import blocks, log_scores
+from calibayes.posthoc.abstract_scaling import Scaling
+from calibayes.posthoc.log_scores import blocks, log_scores
 
 __all__ = ["VectorScaling"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from calibayes.methods import method_named
 from calibayes.methods.weights import has_lam
 from calibayes.metrics import Scores
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import settled_temperature
 from calibayes.recipes.compare.jobs import Probs, Tested, Trained, effort, scored
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task

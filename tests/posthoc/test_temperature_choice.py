@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from calibayes.posthoc import TemperatureScaling
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import settled_temperature
 
 
 def test_data_that_settle_a_temperature_have_it() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from calibayes.metrics.prediction_arrays import Array
-from calibayes.posthoc.base import PosthocWarning
+from calibayes.posthoc.abstract_scaling import PosthocWarning
 from calibayes.posthoc.temperature import TemperatureScaling
 
 __all__ = ["settled_temperature"]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from calibayes.errors import CalibayesError, InvalidProbabilitiesError
 from calibayes.metrics.prediction_arrays import Array, Predictions
-from calibayes.posthoc.scores import read_held_out, read_predictions, rows_at_once
+from calibayes.posthoc.log_scores import read_held_out, read_predictions, rows_at_once
 from calibayes.predictive import Predictive
 
 __all__ = ["NotFittedError", "PosthocWarning", "Scaling"]
