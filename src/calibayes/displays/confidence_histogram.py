@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from torch import Tensor
 
-from calibayes.displays.estimators import Classifier, predictions_of
+from calibayes.displays.estimator_predictions import Classifier, predictions_of
 from calibayes.displays.style import BLUE, INK, VERMILLION, add_legend, add_title, axes_or_new, finish, percent_axis
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import Array, ReliabilityBins, reliability_bins

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
-from calibayes.displays.estimators import Classifier, predictions_of
+from calibayes.displays.estimator_predictions import Classifier, predictions_of
 from calibayes.displays.style import (
     BLUE,
     GREY,

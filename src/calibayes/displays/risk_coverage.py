@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from calibayes.displays.estimators import Classifier, predictions_of
+from calibayes.displays.estimator_predictions import Classifier, predictions_of
 from calibayes.displays.style import (
     INK,
     LINES,

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from calibayes.displays import ConfidenceHistogramDisplay, ReliabilityDisplay, RiskCoverageDisplay
-from calibayes.displays.estimators import predictions_of
+from calibayes.displays.estimator_predictions import predictions_of
 from calibayes.errors import InvalidArgumentError, InvalidTargetsError
 
 INPUTS = np.random.default_rng(0).normal(size=(90, 3))
