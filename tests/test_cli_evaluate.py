@@ -23,7 +23,7 @@ from calibayes.cli import app
 from calibayes.metrics import METRICS, differences, evaluate
 from calibayes.metrics.score_table import shown
 from calibayes.report import study
-from calibayes.report.printed import show
+from calibayes.report.study_text import show
 
 NAMES = ["cat", "dog", "<script>alert(1)</script>", "fish, big"]
 SHARP, TARGETS = (tensor.numpy() for tensor in classifier(800, 0.5, seed=0))

@@ -54,7 +54,7 @@ def evaluate(
     from calibayes.metrics.bootstrap import MOST_REPLICATES
     from calibayes.metrics.evaluate import MOST_BINS
     from calibayes.report import study, write_page
-    from calibayes.report.printed import show
+    from calibayes.report.study_text import show
 
     if report is not None:
         check_place("--report", report, files, "the predictions that are to be evaluated")

@@ -22,7 +22,7 @@ from calibayes.metrics.paired_differences import between, movements
 from calibayes.metrics.prediction_arrays import as_predictions
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
-from calibayes.report.verdict import Mended, Verdict, compared, mended, verdict
+from calibayes.report.confidence_verdict import Mended, Verdict, compared, mended, verdict
 
 __all__ = ["Model", "Pair", "Study", "study"]
 

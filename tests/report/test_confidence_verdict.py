@@ -13,7 +13,7 @@ from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import Difference, Interval, Scores, ece, evaluate
 from calibayes.posthoc import TemperatureScaling
 from calibayes.randomness import generator_for
-from calibayes.report.verdict import Mended, compared, mended, verdict
+from calibayes.report.confidence_verdict import Mended, compared, mended, verdict
 
 BASE = evaluate(*classifier(50, 1.0, seed=0), intervals=False)
 MOST = Mended(1.74, 0.081, 0.012, 0.9)
