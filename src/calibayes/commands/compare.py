@@ -107,7 +107,7 @@ def compare(
 def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:
     """Who is compared, and the settings of each: those that were typed and that it has."""
     from calibayes.methods import method_named
-    from calibayes.methods.weights import takes_lam
+    from calibayes.methods.term_weights import takes_lam
     from calibayes.objective import SCHEMES
 
     chosen = SCHEMES if names is None else tuple(name.strip() for name in names.split(","))

@@ -15,7 +15,7 @@ from calibayes.estimator.examples import Examples
 from calibayes.estimator.network import made
 from calibayes.estimator.settings import Settings
 from calibayes.methods import build
-from calibayes.methods.doors import fit_arguments, member_networks, prepared_network
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, prepared_network
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import predict
 from calibayes.randomness import derived_seed

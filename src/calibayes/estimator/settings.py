@@ -14,7 +14,7 @@ from calibayes.checks import is_real, moderate, positive_integer, share
 from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.network import NetworkChoice
 from calibayes.methods import method_named
-from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam, takes_lam
+from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam, takes_lam
 from calibayes.objective import SCHEMES
 from calibayes.recipes.choosing import BETAS, LAMS, ChoiceMonitor, check_monitor
 from calibayes.schedules import Schedule

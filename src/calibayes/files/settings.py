@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from calibayes.checks import integer, moderate, nearest, positive, positive_integer, share
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import method_named
-from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam
+from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]

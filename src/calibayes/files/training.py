@@ -15,7 +15,7 @@ from calibayes.files.model import Model
 from calibayes.files.prepare import Prepared, prepare
 from calibayes.files.settings import TrainSettings
 from calibayes.methods import build, method_named
-from calibayes.methods.doors import fit_arguments, member_networks, plain_values
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, plain_values
 from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.posterior.abstract_posterior import Posterior

@@ -21,7 +21,7 @@ from calibayes.lightning.predicting import PredictingModule
 from calibayes.lightning.sampled import SampledNetwork, sampled_members
 from calibayes.lightning.telling import TellPosterior
 from calibayes.methods import build, method_named
-from calibayes.methods.doors import fit_settings
+from calibayes.methods.fit_arguments import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
 from calibayes.objective.term_values import Terms
 from calibayes.posterior import Point

@@ -11,7 +11,7 @@ from torch import nn
 
 from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods.settings import MethodSettings
+from calibayes.methods.method_settings import MethodSettings
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 

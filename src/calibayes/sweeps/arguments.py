@@ -14,7 +14,7 @@ from typing import Any
 from calibayes.checks import nearest, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import METHODS, method_named
-from calibayes.methods.weights import has_beta, takes_lam
+from calibayes.methods.term_weights import has_beta, takes_lam
 from calibayes.sweeps.grid import grid
 from calibayes.sweeps.identity import canonical
 

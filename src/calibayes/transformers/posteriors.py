@@ -12,7 +12,7 @@ from torch import nn
 from calibayes.checks import nearest, positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import METHODS, Method, Plan, build, method_named
-from calibayes.methods.doors import fit_settings
+from calibayes.methods.fit_arguments import fit_settings
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibayes.methods import method_named
-from calibayes.methods.weights import has_lam
+from calibayes.methods.term_weights import has_lam
 from calibayes.metrics import Scores
 from calibayes.posthoc.temperature_choice import settled_temperature
 from calibayes.recipes.compare.jobs import Probs, Tested, Trained, effort, scored

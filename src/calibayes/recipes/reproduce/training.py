@@ -17,8 +17,8 @@ from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import Plan, build, method_named
-from calibayes.methods.doors import fit_arguments, member_networks, prepared_network
-from calibayes.methods.weights import check_weights, has_beta
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, prepared_network
+from calibayes.methods.term_weights import check_weights, has_beta
 from calibayes.objective import Objective
 from calibayes.posterior import Point
 from calibayes.randomness import generator_for, seeded

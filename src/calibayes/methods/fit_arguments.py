@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.methods.method_settings import UsualOptimizer
 from calibayes.methods.registry import Plan, method_named
-from calibayes.methods.settings import UsualOptimizer
 from calibayes.networks.head_dropout import with_dropout
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed

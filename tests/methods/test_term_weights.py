@@ -7,7 +7,7 @@ from tests.methods.own import pair
 
 import calibayes as cb
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam, takes_lam
+from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam, takes_lam
 
 
 def test_the_papers_table() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import calibayes as cb
-from calibayes.methods.doors import fit_arguments, member_networks, prediction_passes, prepared_network
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, prediction_passes, prepared_network
 from calibayes.networks import MLP
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import seeded
