@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from calibayes.checks import integer, is_real
 from calibayes.errors import InvalidArgumentError
-from calibayes.networks.sizes import check_size
+from calibayes.networks.size_checks import check_size
 
 __all__ = ["InputDropout"]
 
