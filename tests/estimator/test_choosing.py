@@ -10,9 +10,9 @@ import pytest
 from tests.estimator.tables import classifier, overlapping
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.estimator.examples import distinct
+from calibayes.estimator.classifier_settings import Settings
+from calibayes.estimator.distinct_examples import distinct
 from calibayes.estimator.learning import Learned, Learner
-from calibayes.estimator.settings import Settings
 from calibayes.metrics import ece, nll
 from calibayes.predictive import predict
 from calibayes.recipes.choosing import BETAS, LAMS, ValidationScores

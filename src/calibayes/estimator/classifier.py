@@ -18,12 +18,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from calibayes.calibration.measures import Measure
 from calibayes.errors import InvalidArgumentError
-from calibayes.estimator.examples import Examples, Floats, distinct
+from calibayes.estimator.classifier_network import NetworkChoice
+from calibayes.estimator.classifier_settings import OptimizerClass, Settings, Weight
+from calibayes.estimator.column_scaling import fitted_scaler, network_inputs
+from calibayes.estimator.distinct_examples import Examples, Floats, distinct
+from calibayes.estimator.example_uncertainty import Uncertainty
 from calibayes.estimator.learning import Learner
-from calibayes.estimator.network import NetworkChoice
-from calibayes.estimator.scaling import fitted_scaler, network_inputs
-from calibayes.estimator.settings import OptimizerClass, Settings, Weight
-from calibayes.estimator.uncertainty import Uncertainty
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.choosing import ChoiceMonitor

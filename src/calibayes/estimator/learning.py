@@ -11,9 +11,9 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.errors import InvalidArgumentError, NetworkOutputError
-from calibayes.estimator.examples import Examples
-from calibayes.estimator.network import made
-from calibayes.estimator.settings import Settings
+from calibayes.estimator.classifier_network import made
+from calibayes.estimator.classifier_settings import Settings
+from calibayes.estimator.distinct_examples import Examples
 from calibayes.methods import build
 from calibayes.methods.fit_arguments import fit_arguments, member_networks, prepared_network
 from calibayes.posterior.abstract_posterior import Posterior

@@ -12,7 +12,7 @@ import torch
 from calibayes.calibration.measures import Measure
 from calibayes.checks import is_real, moderate, positive_integer, share
 from calibayes.errors import InvalidArgumentError
-from calibayes.estimator.network import NetworkChoice
+from calibayes.estimator.classifier_network import NetworkChoice
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam, takes_lam
 from calibayes.objective import SCHEMES

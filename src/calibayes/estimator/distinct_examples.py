@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibayes.estimator.holding import held_out
+from calibayes.estimator.validation_split import held_out
 
 __all__ = ["Examples", "distinct"]
 
