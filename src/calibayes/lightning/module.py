@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from calibayes.checks import integer, positive_integer
 from calibayes.data.sources import Batch, as_batch
 from calibayes.errors import InvalidArgumentError
-from calibayes.lightning.idle import idle_parameters, with_idle
 from calibayes.lightning.loaders import number_of_examples, shuffle_by_epoch, training_data
-from calibayes.lightning.plans import planned_epochs
-from calibayes.lightning.predicting import PredictingModule
-from calibayes.lightning.sampled import SampledNetwork, sampled_members
-from calibayes.lightning.telling import TellPosterior
+from calibayes.lightning.posterior_callback import TellPosterior
+from calibayes.lightning.predicting_module import PredictingModule
+from calibayes.lightning.sampled_network import SampledNetwork, sampled_members
+from calibayes.lightning.trainer_settings import planned_epochs
+from calibayes.lightning.unused_parameters import idle_parameters, with_idle
 from calibayes.methods import build, method_named
 from calibayes.methods.fit_arguments import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective

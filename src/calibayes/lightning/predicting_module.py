@@ -15,7 +15,7 @@ from calibayes.checks import number_of_samples
 from calibayes.data.sources import as_batch
 from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
-from calibayes.lightning.evaluation import Evaluation
+from calibayes.lightning.gathered_metrics import Evaluation
 from calibayes.metrics.score_table import Scores
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
