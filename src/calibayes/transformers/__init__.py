@@ -7,8 +7,8 @@ from calibayes.extras import package
 for _name in ("transformers", "accelerate"):
     package(_name, "calibayes.transformers", extra="transformers")
 
-from calibayes.transformers.evaluation import compute_metrics as compute_metrics  # noqa: E402
-from calibayes.transformers.folder import load as load  # noqa: E402
+from calibayes.transformers.ensemble_metrics import compute_metrics as compute_metrics  # noqa: E402
+from calibayes.transformers.pretrained_folder import load as load  # noqa: E402
 from calibayes.transformers.trainer import CalibayesTrainer as CalibayesTrainer  # noqa: E402
 
 __all__ = ["CalibayesTrainer", "compute_metrics", "load"]

@@ -26,16 +26,15 @@ from calibayes.training.optimizers import OptimizerFactory, check_optimizer, mad
 from calibayes.training.step import StepSettings
 from calibayes.training.trainable_dtypes import check_full_precision
 from calibayes.training.weight_averaging import Averaging
-from calibayes.transformers import folder
-from calibayes.transformers.arguments import check_arguments
-from calibayes.transformers.choices import Choices
-from calibayes.transformers.evaluation import compute_metrics as default_metrics
-from calibayes.transformers.logged import TermMeans
-from calibayes.transformers.posteriors import Recipe
-from calibayes.transformers.predicting import PredictingTrainer
-from calibayes.transformers.saving import PosteriorModel
-from calibayes.transformers.steps import MemberSteps
-from calibayes.transformers.telling import TellPosterior
+from calibayes.transformers.ensemble_metrics import compute_metrics as default_metrics
+from calibayes.transformers.member_steps import MemberSteps
+from calibayes.transformers.posterior_choice import Recipe
+from calibayes.transformers.posterior_trainer import PosteriorModel
+from calibayes.transformers.predicting_trainer import PredictingTrainer
+from calibayes.transformers.term_means import TermMeans
+from calibayes.transformers.trainer_callback import TellPosterior
+from calibayes.transformers.trainer_choices import Choices
+from calibayes.transformers.training_arguments import check_arguments
 
 __all__ = ["CalibayesTrainer"]
 

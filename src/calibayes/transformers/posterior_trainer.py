@@ -12,7 +12,6 @@ from transformers import Trainer
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.training.framework_run import FrameworkRun
 from calibayes.training.weight_averaging import Averaging
-from calibayes.transformers import folder
 
 __all__ = ["PosteriorModel", "PosteriorTrainer"]
 

@@ -16,7 +16,7 @@ from calibayes.devices import widest
 from calibayes.errors import DataError
 from calibayes.predictive import Predictive, Samples, predict, samples_for
 from calibayes.training.framework_run import TrainingData
-from calibayes.transformers.saving import PosteriorTrainer
+from calibayes.transformers.posterior_trainer import PosteriorTrainer
 
 __all__ = ["PredictingTrainer"]
 
