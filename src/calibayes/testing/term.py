@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from calibayes.objective import Objective
-from calibayes.testing.batches import awkward_logits, batch, examples, train
-from calibayes.testing.comparing import close, different, expect, finite, same_bits
-from calibayes.testing.running import run_checks
+from calibayes.testing.check_batches import awkward_logits, batch, examples, train
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.comparisons import close, different, expect, finite, same_bits
 
 __all__ = ["check_term"]
 

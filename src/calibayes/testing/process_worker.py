@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from calibayes.testing.torchrun import trained_results
+from calibayes.testing.process_checks import trained_results
 
 __all__: list[str] = []
 

@@ -7,9 +7,9 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from calibayes.testing.comparing import close, expect, finite, same_bits
-from calibayes.testing.prediction import Rows
-from calibayes.testing.subject import PosteriorSubject, sgd, state
+from calibayes.testing.comparisons import close, expect, finite, same_bits
+from calibayes.testing.posterior_subject import PosteriorSubject, sgd, state
+from calibayes.testing.prediction_checks import Rows
 
 __all__ = ["CHECKS"]
 

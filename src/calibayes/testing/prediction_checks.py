@@ -13,8 +13,8 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.network_outputs import logits_of
 from calibayes.predictive import predict
-from calibayes.testing.comparing import close, different, expect, finite, same_bits
-from calibayes.testing.subject import PosteriorSubject
+from calibayes.testing.comparisons import close, different, expect, finite, same_bits
+from calibayes.testing.posterior_subject import PosteriorSubject
 
 __all__ = ["CHECKS", "Rows"]
 

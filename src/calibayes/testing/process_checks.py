@@ -16,10 +16,10 @@ from typing import Any
 import torch
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.testing.cases import NETWORKS, NetworkCase
-from calibayes.testing.comparing import close, expect, same_bits
-from calibayes.testing.running import run_checks
-from calibayes.testing.subject import Factory, PosteriorSubject, sgd, state
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.comparisons import close, expect, same_bits
+from calibayes.testing.network_cases import NETWORKS, NetworkCase
+from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd, state
 
 __all__ = ["Results", "check_with_processes", "trained_results"]
 
@@ -82,7 +82,7 @@ def _started(subjects: Mapping[str, PosteriorSubject], processes: int) -> list[d
         (Path(folder) / "subjects.pickle").write_bytes(_pickled(dict(subjects)))
         launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}")
         done = subprocess.run(
-            [sys.executable, *launcher, "-m", "calibayes.testing.process", folder],
+            [sys.executable, *launcher, "-m", "calibayes.testing.process_worker", folder],
             env={
                 **os.environ,
                 "OMP_NUM_THREADS": "1",

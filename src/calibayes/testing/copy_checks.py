@@ -12,8 +12,8 @@ import torch
 
 from calibayes.checkpoint import load, save
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.testing.comparing import expect, same_bits
-from calibayes.testing.subject import PosteriorSubject, state
+from calibayes.testing.comparisons import expect, same_bits
+from calibayes.testing.posterior_subject import PosteriorSubject, state
 
 __all__ = ["CHECKS"]
 

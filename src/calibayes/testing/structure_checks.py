@@ -7,8 +7,8 @@ from contextlib import redirect_stdout
 
 import torch
 
-from calibayes.testing.comparing import expect, same_bits
-from calibayes.testing.subject import PosteriorSubject, state
+from calibayes.testing.comparisons import expect, same_bits
+from calibayes.testing.posterior_subject import PosteriorSubject, state
 
 __all__ = ["CHECKS"]
 

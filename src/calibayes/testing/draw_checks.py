@@ -11,8 +11,8 @@ from torch.distributions import Normal
 
 from calibayes.posterior.group import Group
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.testing.comparing import close, different, expect, finite, same_bits
-from calibayes.testing.subject import PosteriorSubject
+from calibayes.testing.comparisons import close, different, expect, finite, same_bits
+from calibayes.testing.posterior_subject import PosteriorSubject
 
 __all__ = ["CHECKS"]
 

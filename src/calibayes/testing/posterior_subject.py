@@ -14,8 +14,8 @@ from calibayes.calibration import WMMCE
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, predict
-from calibayes.testing.cases import NetworkCase
-from calibayes.testing.comparing import expect
+from calibayes.testing.comparisons import expect
+from calibayes.testing.network_cases import NetworkCase
 from calibayes.training.fit import fit
 from calibayes.training.history import History
 

@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from calibayes.extras import package
-from calibayes.testing.cases import NetworkCase
-from calibayes.testing.comparing import close
-from calibayes.testing.prediction import Rows
-from calibayes.testing.running import run_checks
-from calibayes.testing.subject import Factory, PosteriorSubject, sgd, soft_objective, state
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.comparisons import close
+from calibayes.testing.network_cases import NetworkCase
+from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd, soft_objective, state
+from calibayes.testing.prediction_checks import Rows
 
 __all__ = ["check_under_lightning", "check_under_transformers"]
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from calibayes.objective import Objective
 from calibayes.posterior import MeanField, Point
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.testing.subject import sgd, state
+from calibayes.testing.posterior_subject import sgd, state
 from calibayes.training.fit import fit
 from calibayes.training.history import History
 
