@@ -12,8 +12,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import number_of_samples, positive_integer
+from calibayes.data.input_structure import as_tensors, batch_length, rows
 from calibayes.data.sources import Source
-from calibayes.data.structure import as_tensors, batch_length, rows
 from calibayes.devices import widest
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole

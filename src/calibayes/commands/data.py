@@ -34,8 +34,8 @@ def get(
 
     Stopped or cut off, the same command goes on where it was.
     """
+    from calibayes.data.data_folder import data_folder
     from calibayes.data.fetching import SETS, data_set, obtain, watcher
-    from calibayes.data.folder import data_folder
 
     named = {name: data_set(name) for name in names if name != "all"}
     wanted = list((SETS if "all" in names else named).values())
@@ -63,8 +63,8 @@ def list_(
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON instead of a table.")] = False,
 ) -> None:
     """Which data sets there are, which of them are on this machine, and whether they are whole."""
+    from calibayes.data.data_folder import data_folder
     from calibayes.data.fetching import SETS
-    from calibayes.data.folder import data_folder
 
     root = data_folder(folder)
     rows: list[dict[str, Any]] = []

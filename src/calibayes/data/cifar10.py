@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import natural_number, positive_integer
-from calibayes.data.folder import data_folder, required
+from calibayes.data.data_folder import data_folder, required
 from calibayes.data.splits import Splits
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import natural_number, positive_integer
-from calibayes.data.folder import data_folder, required, visible
+from calibayes.data.data_folder import data_folder, required, visible
 from calibayes.data.glove import glove
 from calibayes.data.splits import Splits
-from calibayes.data.words import frequent_words, sequences, words
+from calibayes.data.word_indices import frequent_words, sequences, words
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for
 

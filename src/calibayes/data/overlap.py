@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from calibayes.data.augment import Augmented
+from calibayes.data.input_structure import as_tensors
 from calibayes.data.sources import examples_of
-from calibayes.data.structure import as_tensors
 from calibayes.errors import DataOverlapError
 
 __all__ = ["check_apart"]

@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from calibayes.data.structure import tensors_in
+from calibayes.data.input_structure import tensors_in
 from calibayes.errors import UnsupportedNetworkError
 from calibayes.posterior.eval_mode_parts import resting_parts
 from calibayes.posterior.flat import Call, Skeleton, split_inputs

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from calibayes.data.structure import tensors_in
+from calibayes.data.input_structure import tensors_in
 from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers
 from calibayes.posterior.flat import Call, Skeleton
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import integer, positive, positive_integer
+from calibayes.data.input_structure import batch_length, moved, rows
 from calibayes.data.sources import Batch, as_source
-from calibayes.data.structure import batch_length, moved, rows
 from calibayes.devices import widest
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton

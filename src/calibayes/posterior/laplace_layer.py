@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibayes.data.structure import batch_length
+from calibayes.data.input_structure import batch_length
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.network_outputs import explained, logits_of

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from calibayes.data.structure import tensors_in
+from calibayes.data.input_structure import tensors_in
 from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
 __all__ = ["check_labels", "check_not_probabilities", "counted_tensors", "explained", "logits_of", "mean_logits"]

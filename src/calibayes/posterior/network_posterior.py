@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import positive_integer
+from calibayes.data.input_structure import batch_length, moved
 from calibayes.data.sources import Batch
-from calibayes.data.structure import batch_length, moved
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
 from calibayes.posterior.flat_network import FlatNetwork

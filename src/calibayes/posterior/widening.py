@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from calibayes.checks import positive, positive_integer
+from calibayes.data.input_structure import moved
 from calibayes.data.sources import Batch, as_source
-from calibayes.data.structure import moved
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.mean_field import MeanField
 from calibayes.posterior.network_outputs import check_labels, logits_of

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from calibayes.data.structure import batch_length
+from calibayes.data.input_structure import batch_length
 from calibayes.errors import InvalidArgumentError
 
 __all__ = ["DROPOUT_NETWORKS", "NETWORKS", "NetworkCase", "chosen_cases"]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from calibayes.data.structure import batch_length, moved, rows
+from calibayes.data.input_structure import batch_length, moved, rows
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.network_outputs import logits_of

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from calibayes.data.augment import AugmentedSource
+from calibayes.data.input_structure import tensors_in
 from calibayes.data.sources import Source, TensorSource
-from calibayes.data.structure import tensors_in
 from calibayes.objective import CrossEntropy, Objective, Term
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.schedules import Schedule, value_at

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
+from calibayes.data.input_structure import moved, rows
 from calibayes.data.sources import Batch
-from calibayes.data.structure import moved, rows
 from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import derived_seed, preserved_global_state, seed_globally

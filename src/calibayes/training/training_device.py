@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from calibayes.data.input_structure import moved
 from calibayes.data.sources import Batch
-from calibayes.data.structure import moved
 from calibayes.devices import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from calibayes.data.input_structure import rows
 from calibayes.data.sources import Batch
-from calibayes.data.structure import rows
 from calibayes.distributed import Processes
 
 __all__ = ["Part", "Place", "split"]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
+from calibayes.data.input_structure import as_tensors, batch_length
 from calibayes.data.sources import Source, TensorSource
 from calibayes.data.sources.datasets import DatasetSource, examples_of
-from calibayes.data.structure import as_tensors, batch_length
 from calibayes.errors import DataError
 from calibayes.predictive import inputs_of
 

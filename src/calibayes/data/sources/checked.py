@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from calibayes.arrays import from_numpy
+from calibayes.data.input_structure import as_tensors
 from calibayes.data.sources.base import Batch
-from calibayes.data.structure import as_tensors
 from calibayes.errors import DataError
 
 __all__ = ["as_batch", "described", "labelled", "labels", "weights"]

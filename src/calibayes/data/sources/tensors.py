@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from calibayes.data.input_structure import as_tensors, batch_length, rows
 from calibayes.data.sources import checked
 from calibayes.data.sources.base import Batch
 from calibayes.data.sources.order import choice, shuffled
-from calibayes.data.structure import as_tensors, batch_length, rows
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from calibayes.data.glove import glove
-from calibayes.data.words import frequent_words, sequences, words
+from calibayes.data.word_indices import frequent_words, sequences, words
 from calibayes.errors import DataError, InvalidArgumentError, MissingDataError
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calibayes.data import cifar10, newsgroups
-from calibayes.data.folder import data_folder
+from calibayes.data.data_folder import data_folder
 from calibayes.errors import MissingDataError
 
 
