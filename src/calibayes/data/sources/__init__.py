@@ -9,12 +9,12 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from calibayes.data.sources.base import Batch as Batch
-from calibayes.data.sources.base import HasSource as HasSource
-from calibayes.data.sources.base import Source as Source
-from calibayes.data.sources.checked import as_batch as as_batch
-from calibayes.data.sources.checked import described
-from calibayes.data.sources.checked import labelled as labelled
+from calibayes.data.sources.batch_checks import as_batch as as_batch
+from calibayes.data.sources.batch_checks import described
+from calibayes.data.sources.batch_checks import labelled as labelled
+from calibayes.data.sources.batch_source import Batch as Batch
+from calibayes.data.sources.batch_source import HasSource as HasSource
+from calibayes.data.sources.batch_source import Source as Source
 from calibayes.data.sources.datasets import DatasetSource, LoaderSource
 from calibayes.data.sources.datasets import examples_of as examples_of
 from calibayes.data.sources.tensors import TensorSource as TensorSource

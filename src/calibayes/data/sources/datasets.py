@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, SubsetRandomSampler
 
 from calibayes.data.input_structure import rows
-from calibayes.data.sources.base import Batch
-from calibayes.data.sources.checked import as_batch
-from calibayes.data.sources.order import choice, shuffled
+from calibayes.data.sources.batch_checks import as_batch
+from calibayes.data.sources.batch_order import choice, shuffled
+from calibayes.data.sources.batch_source import Batch
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally

@@ -8,9 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from calibayes.data.input_structure import as_tensors, batch_length, rows
-from calibayes.data.sources import checked
-from calibayes.data.sources.base import Batch
-from calibayes.data.sources.order import choice, shuffled
+from calibayes.data.sources.batch_order import choice, shuffled
+from calibayes.data.sources.batch_source import Batch
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 

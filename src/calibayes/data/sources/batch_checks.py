@@ -11,7 +11,7 @@ from torch import Tensor
 
 from calibayes.arrays import from_numpy
 from calibayes.data.input_structure import as_tensors
-from calibayes.data.sources.base import Batch
+from calibayes.data.sources.batch_source import Batch
 from calibayes.errors import DataError
 
 __all__ = ["as_batch", "described", "labelled", "labels", "weights"]
