@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from calibayes.errors import CheckpointError, ModelFileError, UnsupportedNetworkError
 from calibayes.posterior.abstract_posterior import Posterior, posterior_from, registered_kinds
 from calibayes.posterior.rebuilding import OtherArchitectureError
-from calibayes.treefile import TreeFileError, read_tree, write_tree
+from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 
 __all__ = ["CheckpointFolder", "as_tree", "check_prior", "from_tree", "load", "save"]
 

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetR
 from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.input_structure import as_tensors, batch_length, rows
 from calibayes.data.sources import Source
-from calibayes.devices import widest
+from calibayes.device_precision import widest
 from calibayes.distributed import ALONE, Group, Processes
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError

@@ -14,10 +14,9 @@ from safetensors.torch import save_file
 from tests.files.made import HEADER, rows, table_model
 
 import calibayes
-from calibayes import treefile
 from calibayes.errors import DataError, ModelFileError
 from calibayes.files import load
-from calibayes.treefile import read_tree, write_tree
+from calibayes.tensor_tree_file import read_tree, write_tree
 
 KIND = "classifier of files"
 FRAME = {name: [row[place] for row in rows(30, seed=1)] for place, name in enumerate(HEADER)}

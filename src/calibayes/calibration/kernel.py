@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from calibayes.devices import widest
+from calibayes.device_precision import widest
 from calibayes.errors import InvalidArgumentError
 
 __all__ = ["kernel_features", "kernel_norm", "quadratic_form"]

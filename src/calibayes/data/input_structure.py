@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibayes.arrays import from_numpy
 from calibayes.errors import DataError
+from calibayes.numpy_arrays import from_numpy
 
 __all__ = ["as_tensors", "batch_length", "moved", "rows", "tensors_in"]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from calibayes.checkpoint import check_prior
 from calibayes.checks import number_of_samples
 from calibayes.data.sources import as_batch
-from calibayes.devices import widest
+from calibayes.device_precision import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.lightning.gathered_metrics import Evaluation
 from calibayes.metrics.score_table import Scores

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from calibayes.arrays import from_numpy
 from calibayes.checks import check_predictions, check_weights
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
+from calibayes.numpy_arrays import from_numpy
 
 __all__ = ["Array", "Predictions", "as_predictions"]
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from calibayes.checks import integer, positive, positive_integer
 from calibayes.data.input_structure import batch_length, moved, rows
 from calibayes.data.sources import Batch, as_source
-from calibayes.devices import widest
+from calibayes.device_precision import widest
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.head import Head

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from calibayes.atomic_file import whole_file
 from calibayes.errors import InvalidArgumentError
-from calibayes.wholefile import whole_file
 
 __all__ = ["render_page", "write_page"]
 

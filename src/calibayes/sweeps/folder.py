@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 import calibayes
+from calibayes.atomic_file import UNFINISHED, whole_file
 from calibayes.errors import InvalidArgumentError
-from calibayes.wholefile import UNFINISHED, whole_file
 
 __all__ = ["clear_abandoned", "machine", "prepare", "unwritable", "versions", "write_whole"]
 

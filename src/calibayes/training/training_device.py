@@ -6,7 +6,7 @@ import torch
 
 from calibayes.data.input_structure import moved
 from calibayes.data.sources import Batch
-from calibayes.devices import widest
+from calibayes.device_precision import widest
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu
 from calibayes.errors import InvalidArgumentError

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from calibayes import metrics
 from calibayes.data.sources import Batch, as_batch
 from calibayes.data.sources.datasets import DatasetSource
-from calibayes.devices import widest
+from calibayes.device_precision import widest
 from calibayes.errors import DataError
 from calibayes.predictive import Predictive, Samples, predict, samples_for
 from calibayes.training.framework_run import TrainingData

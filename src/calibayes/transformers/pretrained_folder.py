@@ -13,9 +13,9 @@ from calibayes import checkpoint
 from calibayes.errors import CheckpointError, ModelFileError
 from calibayes.extras import package
 from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 from calibayes.training.framework_run import check_saved_average
 from calibayes.training.weight_averaging import Averaging
-from calibayes.treefile import TreeFileError, read_tree, write_tree
 
 __all__ = ["base_network", "load", "restore", "restore_average", "write", "write_average"]
 

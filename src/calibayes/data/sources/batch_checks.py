@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibayes.arrays import from_numpy
 from calibayes.data.input_structure import as_tensors
 from calibayes.data.sources.batch_source import Batch
 from calibayes.errors import DataError
+from calibayes.numpy_arrays import from_numpy
 
 __all__ = ["as_batch", "described", "labelled", "labels", "weights"]
 

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from calibayes.wholefile import whole_file
+from calibayes.atomic_file import whole_file
 
 __all__ = ["NewerFileError", "TreeFileError", "read_tree", "write_tree"]
 
