@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from calibayes.commands.places import check_place
+from calibayes.commands.output_paths import check_place
 from calibayes.commands.typed import typed
 
 __all__ = ["evaluate"]

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
-from calibayes.commands.places import check_place
+from calibayes.commands.output_paths import check_place
 
 __all__ = ["predict"]
 

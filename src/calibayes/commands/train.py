@@ -10,7 +10,7 @@ import typer
 
 from calibayes.commands import data_options as given
 from calibayes.commands.methods import method_settings
-from calibayes.commands.places import check_place
+from calibayes.commands.output_paths import check_place
 from calibayes.commands.typed import INTERRUPTED
 
 if TYPE_CHECKING:
