@@ -11,8 +11,8 @@ the true errors $\| s v \|$ of all worlds in which the error that was observed, 
 $$ \{ \| s v \| : \; \tfrac{\alpha}{2} \le P_b(\| s v + e_b \| \le \| v \|) \le 1 - \tfrac{\alpha}{2} \}. $$
 
 For a calibrated classifier $s = 0$ is such a world, nearly always, and the interval begins at 0. It may lie below the
-estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null_distribution`), not that of
-resampling, which knows none where all decisions happen to be right.
+estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null_distribution`), not that
+of resampling, which knows none where all decisions happen to be right.
 """
 
 from __future__ import annotations

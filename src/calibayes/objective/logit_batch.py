@@ -11,7 +11,7 @@ from calibayes.checks import check_logits
 from calibayes.distributed import Processes
 from calibayes.objective.losses import Loss
 from calibayes.objective.objective_checks import check_data
-from calibayes.objective.scoring import derivative, pulled_back, scores_of, value_of, weight_of, with_gradient
+from calibayes.objective.term_gradient import derivative, pulled_back, scores_of, value_of, weight_of, with_gradient
 from calibayes.objective.terms import On, Term
 
 __all__ = ["LogitBatch"]

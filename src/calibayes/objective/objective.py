@@ -16,7 +16,7 @@ from calibayes.objective.logit_batch import LogitBatch
 from calibayes.objective.losses import CrossEntropy, Loss
 from calibayes.objective.objective_checks import check_names, check_terms
 from calibayes.objective.own_loss import as_loss
-from calibayes.objective.scoring import weight_of
+from calibayes.objective.term_gradient import weight_of
 from calibayes.objective.term_values import Terms
 from calibayes.objective.terms import Calibration, Term, check_measure, one_of
 from calibayes.schedules import Schedule, value_at

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from calibayes.distributed import Processes
 from calibayes.objective.losses import widened
-from calibayes.objective.scoring import pulled_back
+from calibayes.objective.term_gradient import pulled_back
 from calibayes.objective.terms import On, Term
 from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm, own_scores, sliced_derivative
 from calibayes.training.training_position import Part

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calibayes.distributed import Processes
-from calibayes.objective.scoring import Scores, derivative, pulled_back, scores_of, value_of
+from calibayes.objective.term_gradient import Scores, derivative, pulled_back, scores_of, value_of
 from calibayes.objective.terms import On, Term
 from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.randomness import seed_globally

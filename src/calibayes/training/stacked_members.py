@@ -13,7 +13,7 @@ from calibayes.data.sources import Batch, Source
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.objective import Objective
-from calibayes.objective.scoring import scores_of, value_of, weight_of
+from calibayes.objective.term_gradient import scores_of, value_of, weight_of
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of

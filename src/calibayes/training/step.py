@@ -17,7 +17,7 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
 from calibayes.errors import DataError
 from calibayes.objective import Objective
-from calibayes.objective.scoring import weight_of
+from calibayes.objective.term_gradient import weight_of
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.running_statistics import StepStatistics

@@ -12,6 +12,7 @@ from transformers import Trainer
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.training.framework_run import FrameworkRun
 from calibayes.training.weight_averaging import Averaging
+from calibayes.transformers import pretrained_folder
 
 __all__ = ["PosteriorModel", "PosteriorTrainer"]
 
@@ -71,18 +72,18 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
         """All but ``training_args.bin``, which is a pickle; with an average, what training goes on from lies beside it."""
         place = Path(self.args.output_dir if output_dir is None else output_dir)
         with self._averaged():
-            folder.write(self.posterior, place)
+            pretrained_folder.write(self.posterior, place)
         if self.is_in_train and self._run is not None:
-            folder.write_average(self._run.state(), place)
+            pretrained_folder.write_average(self._run.state(), place)
         processing = self.processing_class or getattr(self.data_collator, "tokenizer", None)
         if processing is not None:
             processing.save_pretrained(place)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        folder.restore(self.posterior, resume_from_checkpoint)
-        self._saved_average = folder.restore_average(self.posterior, self.averaging, resume_from_checkpoint)
+        pretrained_folder.restore(self.posterior, resume_from_checkpoint)
+        self._saved_average = pretrained_folder.restore_average(self.posterior, self.averaging, resume_from_checkpoint)
         self._resumed = True
 
     def _load_best_model(self) -> None:
-        folder.restore(self.posterior, self.state.best_model_checkpoint)
+        pretrained_folder.restore(self.posterior, self.state.best_model_checkpoint)
         self._best_loaded = True

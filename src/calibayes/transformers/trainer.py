@@ -26,6 +26,7 @@ from calibayes.training.optimizers import OptimizerFactory, check_optimizer, mad
 from calibayes.training.step import StepSettings
 from calibayes.training.trainable_dtypes import check_full_precision
 from calibayes.training.weight_averaging import Averaging
+from calibayes.transformers import pretrained_folder
 from calibayes.transformers.ensemble_metrics import compute_metrics as default_metrics
 from calibayes.transformers.member_steps import MemberSteps
 from calibayes.transformers.posterior_choice import Recipe
@@ -133,7 +134,7 @@ class CalibayesTrainer(PredictingTrainer):
         check_arguments(self.args)
         self.callback_handler.callbacks.insert(0, TellPosterior(self._begin, self._finish))
         # What the Trainer finds out about a network, it would find out about the posterior that holds it.
-        network = folder.base_network(self.posterior.members[0].structure())
+        network = pretrained_folder.base_network(self.posterior.members[0].structure())
         self.label_names = self.args.label_names or ["labels"]
         self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
         self.model_accepts_loss_kwargs = False
