@@ -15,7 +15,7 @@ from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.input_structure import as_tensors, batch_length, rows
 from calibayes.data.sources import Source
 from calibayes.device_precision import widest
-from calibayes.distributed import ALONE, Group, Processes
+from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.abstract_posterior import Posterior, Samples
@@ -93,7 +93,7 @@ def predict(
     seed: int = 0,
     keep_samples: bool = False,
     dtype: torch.dtype | None = None,
-    group: Group = None,
+    group: ProcessGroupChoice = None,
 ) -> Predictive:
     r"""Average the network's probabilities over samples of the weights.
 

@@ -13,10 +13,10 @@ from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import Difference, Interval, Scores, ece, evaluate
 from calibayes.posthoc import TemperatureScaling
 from calibayes.randomness import generator_for
-from calibayes.report.confidence_verdict import Mended, compared, mended, verdict
+from calibayes.report.confidence_verdict import TemperatureEffect, compared, mended, verdict
 
 BASE = evaluate(*classifier(50, 1.0, seed=0), intervals=False)
-MOST = Mended(1.74, 0.081, 0.012, 0.9)
+MOST = TemperatureEffect(1.74, 0.081, 0.012, 0.9)
 
 
 def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: tuple[float, float]) -> Scores:
@@ -37,38 +37,38 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
         ),
         (
             scores(0.7, 0.8, (-0.12, -0.08), (0.08, 0.12)),
-            Mended(0.61, 0.1, 0.07, 0.3),
+            TemperatureEffect(0.61, 0.1, 0.07, 0.3),
             "under-confident",
             "Under-confident: it says 70 %, it is right 80 %; a temperature of 0.61 would mend part of it.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
-            Mended(1.1, 0.1, 0.1, 0.05),
+            TemperatureEffect(1.1, 0.1, 0.1, 0.05),
             "over-confident",
             "Over-confident: it says 90 %, it is right 80 %; a temperature would not mend it.",
         ),
         (
             scores(0.9, 0.0, (0.88, 0.91), (0.88, 0.91)),
-            Mended(1e4, 0.9, 0.2, 0.8),
+            TemperatureEffect(1e4, 0.9, 0.2, 0.8),
             "over-confident",
             "Over-confident: it says 90 %, it is right 0.0 %; a temperature would not mend it. That is less often than by "
             "guessing: are the labels in the order of the predictions?",
         ),
         (
             scores(0.9, 1.0, (-0.12, -0.08), (0.08, 0.12)),
-            Mended(1e-4, 0.1, 0.0, 1.0),
+            TemperatureEffect(1e-4, 0.1, 0.0, 1.0),
             "under-confident",
             "Under-confident: it says 90 %, it is right 100.0 %; no error was seen, so no temperature can be told.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
-            Mended(1.02, 0.1, 0.02, 0.7),
+            TemperatureEffect(1.02, 0.1, 0.02, 0.7),
             "over-confident",
             "Over-confident: it says 90 %, it is right 80 %; a temperature of 1.02 would mend most of it.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
-            Mended(0.9999, 0.1, 0.02, 0.7),
+            TemperatureEffect(0.9999, 0.1, 0.02, 0.7),
             "over-confident",
             "Over-confident: it says 90 %, it is right 80 %; a temperature would not mend it.",
         ),
@@ -106,7 +106,7 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
         ),
     ],
 )
-def test_every_kind_of_verdict(found: Scores, mending: Mended | None, kind: str, text: str) -> None:
+def test_every_kind_of_verdict(found: Scores, mending: TemperatureEffect | None, kind: str, text: str) -> None:
     said = verdict(found, mending)
     assert (said.kind, said.text) == (kind, text)
 

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["ALONE", "Group", "Processes", "local_gpu"]
+__all__ = ["ALONE", "ProcessGroupChoice", "Processes", "local_gpu"]
 
-Group = dist.ProcessGroup | Literal["auto"] | None
+ProcessGroupChoice = dist.ProcessGroup | Literal["auto"] | None
 """Which processes work together: a group, all that were started together, or none but this one."""
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class Processes:
     size: int = 1
 
     @classmethod
-    def of(cls, group: Group) -> Processes:
+    def of(cls, group: ProcessGroupChoice) -> Processes:
         """Those of a group; ``"auto"`` finds the ones that ``torchrun`` started, and connects them if need be."""
         if group is None or not dist.is_available() or os.environ.get(_CONNECTED, str(os.getpid())) != str(os.getpid()):
             return ALONE  # the last: a child of a process that is connected is none of the group

@@ -20,7 +20,7 @@ from calibayes.recipes.choosing import BETAS, LAMS, ChoiceMonitor, check_monitor
 from calibayes.schedules import Schedule
 from calibayes.training import EarlyStopping
 
-__all__ = ["OptimizerClass", "Settings", "Weight"]
+__all__ = ["ClassifierSettings", "OptimizerClass", "Weight"]
 
 Weight = float | Literal["auto"]
 OptimizerClass = Callable[..., torch.optim.Optimizer]
@@ -30,7 +30,7 @@ _OWN = {name: f"`{name}` of CalibayesClassifier" for name in (*_USUAL, "calibrat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class ClassifierSettings:
     """How a classifier is trained; `CalibayesClassifier` says what each means."""
 
     scheme: str
@@ -125,7 +125,7 @@ class Settings:
     def _usual(self, name: str) -> Any:
         return _USUAL[name] if self.scheme in SCHEMES else method_named(self.scheme).default(name)
 
-    def with_known(self, lam: float, beta: float) -> Settings:
+    def with_known(self, lam: float, beta: float) -> ClassifierSettings:
         r"""The same where $\lambda$ and $\beta$ were chosen before: ``"auto"`` stands for these, unless they are zero."""
         return replace(
             self,

@@ -8,11 +8,11 @@ from lightning.pytorch import Callback
 
 from calibayes.training.framework_run import FrameworkRun
 
-__all__ = ["TellPosterior"]
+__all__ = ["LightningPosteriorCallback"]
 
 
 @final
-class TellPosterior(Callback):  # type: ignore[misc]
+class LightningPosteriorCallback(Callback):  # type: ignore[misc]
     """Calls a run after every optimiser step and every epoch.
 
     It is a callback, and not a hook of the module, since Lightning calls those that write checkpoints after all other

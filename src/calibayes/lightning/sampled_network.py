@@ -14,7 +14,7 @@ from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.data_terms import Place
+from calibayes.training.data_terms import TrainingPosition
 
 __all__ = ["SampledNetwork", "sampled_members"]
 
@@ -47,14 +47,14 @@ class SampledNetwork:
         self._alike = statistics_names(posterior.structure()) if shared else set()
         self._checked = False
 
-    def logits(self, batch: Batch, place: Place) -> Tensor:
+    def logits(self, batch: Batch, place: TrainingPosition) -> Tensor:
         """Logits ``[R, n, K]``, differentiable in the posterior's parameters; running statistics advance once."""
         statistics = StepStatistics(self.posterior)
         found = torch.stack([self._one(batch, place, r, statistics) for r in range(self._samples)])
         self._keep(statistics, batch.total)
         return found
 
-    def _one(self, batch: Batch, place: Place, r: int, statistics: StepStatistics) -> Tensor:
+    def _one(self, batch: Batch, place: TrainingPosition, r: int, statistics: StepStatistics) -> Tensor:
         """Those of θ_r, which is the same in all processes, while dropout is each one's own."""
         others = (self._processes.rank,) if self._processes.rank else ()
         noise = generator_for(self.posterior.device, self._seed, "noise", place.epoch, place.batch, r)

@@ -10,11 +10,11 @@ from calibayes.calibration.kernel import kernel_features
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.binned_errors import equal_mass_residuals
-from calibayes.metrics.bootstrap_worlds import Euclid, LargestGap, Length
+from calibayes.metrics.bootstrap_worlds import EuclideanWorlds, LargestGapWorlds, NormWorlds
 from calibayes.metrics.confidence_cells import cell_places
-from calibayes.metrics.intervals import Below, Draws, Norm, Plain, Squared
+from calibayes.metrics.intervals import BelowMaximumDraws, Draws, NormDraws, PlainDraws, SquaredNormDraws
 from calibayes.metrics.kernel_errors import residual_features, weighted_features
-from calibayes.metrics.metric_values import Sample
+from calibayes.metrics.metric_values import EvaluationSample
 from calibayes.metrics.null_distribution import null_of_bins, null_of_cells, null_of_classes
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth_error import SmoothWorlds
@@ -31,7 +31,7 @@ _CLASS_NUMBERS = 1 << 23  # replicated sums of classes kept at most, unless ther
 
 @in_one_thread
 def draws(
-    sample: Sample, found: dict[str, float], replicates: int, seed: int, parts: frozenset[str] = PARTS
+    sample: EvaluationSample, found: dict[str, float], replicates: int, seed: int, parts: frozenset[str] = PARTS
 ) -> dict[str, Draws]:
     """What a bootstrap tells about every metric of these parts but the p-value.
 
@@ -99,7 +99,7 @@ def _of_means(tally: Tally, found: dict[str, float], counts: Tensor) -> dict[str
         "nll": torch.where(mean["impossible"] > 0, torch.inf, mean["nll"]),
         "brier": mean["brier"],
     }
-    return {name: Plain(found[name], each, found[name]) for name, each in replicated.items()}
+    return {name: PlainDraws(found[name], each, found[name]) for name, each in replicated.items()}
 
 
 def _of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
@@ -109,12 +109,12 @@ def _of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
     null = null_of_bins(tally.reliability, len(counts), seed)
     # Weighed by the observed shares: a bin of one example that a replicate holds twice has not become better known.
     scale = torch.where(weight > 0, weight / weight.sum(), torch.inf).rsqrt()
-    rms = Norm(Euclid(gaps * scale, replicated * scale, null * scale))
+    rms = NormDraws(EuclideanWorlds(gaps * scale, replicated * scale, null * scale))
     return {
-        "ece": Norm(Length(gaps, replicated, null, _sum_of_sizes)),
-        "mce": Norm(LargestGap(tally.reliability, len(counts), seed)),
+        "ece": NormDraws(NormWorlds(gaps, replicated, null, _sum_of_sizes)),
+        "mce": NormDraws(LargestGapWorlds(tally.reliability, len(counts), seed)),
         "rms_calibration_error": rms,
-        "ece_squared_debiased": Squared(rms),
+        "ece_squared_debiased": SquaredNormDraws(rms),
     }
 
 
@@ -124,15 +124,19 @@ def _of_classes(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
     null = null_of_classes(whole, tally.unit, len(counts), seed).flatten(1)
     scale = whole.inverse_root.flatten()
     return {
-        "brier_reliability": Squared(Norm(Euclid(gaps * scale, replicated * scale, null * scale))),
-        "brier_resolution": Squared(Norm(Euclid(whole.resolution.flatten(), each.resolution.flatten(1)))),
+        "brier_reliability": SquaredNormDraws(NormDraws(EuclideanWorlds(gaps * scale, replicated * scale, null * scale))),
+        "brier_resolution": SquaredNormDraws(
+            NormDraws(EuclideanWorlds(whole.resolution.flatten(), each.resolution.flatten(1)))
+        ),
         # It is largest, 1 - 1/K, where all classes are equally frequent, and chance makes no two frequencies equal.
-        "brier_uncertainty": Below(1 - even, Squared(Norm(Euclid(whole.frequency - even, each.frequency - even)))),
-        "ece_classwise": Norm(Length(gaps * even, replicated * even, null * even, _sum_of_sizes)),
+        "brier_uncertainty": BelowMaximumDraws(
+            1 - even, SquaredNormDraws(NormDraws(EuclideanWorlds(whole.frequency - even, each.frequency - even)))
+        ),
+        "ece_classwise": NormDraws(NormWorlds(gaps * even, replicated * even, null * even, _sum_of_sizes)),
     }
 
 
-def _of_cells(sample: Sample, found: dict[str, float], counts: Tensor, seed: int) -> dict[str, Draws]:
+def _of_cells(sample: EvaluationSample, found: dict[str, float], counts: Tensor, seed: int) -> dict[str, Draws]:
     tally, width, accuracy = sample.tally, sample.kernel_width, sample.target_accuracy
     each = sample.resampled(counts)
     whole = sample.cells if sample.block is not None else tally.cells()
@@ -141,15 +145,17 @@ def _of_cells(sample: Sample, found: dict[str, float], counts: Tensor, seed: int
     gaps, replicated, hidden = (
         equal_mass_residuals(residual, places, tally.bins) for residual in (whole.residual, each.residual, null)
     )
-    mmce = Norm(Euclid(residual_features(whole, width), residual_features(each, width), kernel_features(whole.r, null, width)))
+    mmce = NormDraws(
+        EuclideanWorlds(residual_features(whole, width), residual_features(each, width), kernel_features(whole.r, null, width))
+    )
     return {
-        "ece_equal_mass": Norm(Length(gaps, replicated, hidden, _sum_of_sizes)),
-        "smooth_ece": Norm(SmoothWorlds(whole, each, null)),
+        "ece_equal_mass": NormDraws(NormWorlds(gaps, replicated, hidden, _sum_of_sizes)),
+        "smooth_ece": NormDraws(SmoothWorlds(whole, each, null)),
         "mmce": mmce,
-        "wmmce": Norm(Euclid(weighted_features(whole, width), weighted_features(each, width))),
-        "kce_squared": Squared(mmce),
-        "aurc": Plain(found["aurc"], area(each, tally.n), float(area(whole, tally.n))),
-        "coverage_at_target": Plain(
+        "wmmce": NormDraws(EuclideanWorlds(weighted_features(whole, width), weighted_features(each, width))),
+        "kce_squared": SquaredNormDraws(mmce),
+        "aurc": PlainDraws(found["aurc"], area(each, tally.n), float(area(whole, tally.n))),
+        "coverage_at_target": PlainDraws(
             found["coverage_at_target"], largest_coverage(each, accuracy), float(largest_coverage(whole, accuracy))
         ),
     }

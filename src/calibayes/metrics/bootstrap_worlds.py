@@ -18,7 +18,7 @@ from torch import Tensor
 from calibayes.metrics.bins import ReliabilityBins
 from calibayes.randomness import derived_seed
 
-__all__ = ["Euclid", "Family", "LargestGap", "Length", "direction", "mixed"]
+__all__ = ["EuclideanWorlds", "Family", "LargestGapWorlds", "NormWorlds", "direction", "mixed"]
 
 
 class Family(Protocol):
@@ -62,7 +62,7 @@ class _Worlds(ABC):
         return s * self._unit
 
 
-class Length(_Worlds):
+class NormWorlds(_Worlds):
     """The family of a vector of gaps, for any norm.
 
     Args:
@@ -83,13 +83,13 @@ class Length(_Worlds):
         return self._norm(noise + s * self._gaps)
 
 
-class Euclid(_Worlds):
+class EuclideanWorlds(_Worlds):
     """The same for the Euclidean length, whose square is quadratic: a few sums serve all worlds.
 
     Args:
         gaps: $v$, shape ``[D]``.
         replicates: $v^*_b$, shape ``[B, D]``.
-        null: as of `Length`; by default the noise of the replicates, for a vector that is not zero when calibrated.
+        null: as of `NormWorlds`; by default the noise of the replicates, for a vector that is not zero when calibrated.
     """
 
     def __init__(self, gaps: Tensor, replicates: Tensor, null: Tensor | None = None) -> None:
@@ -132,7 +132,7 @@ def direction(gaps: Tensor, null: Tensor) -> Tensor:
     return gaps if bool(seen) else null.std(0, correction=0)
 
 
-class LargestGap:
+class LargestGapWorlds:
     r"""The family of the largest gap of any bin, in which bins of few examples count as much as others.
 
     Resampling a bin of one example always gives the same gap, as if it were known. So chance is drawn otherwise here: in

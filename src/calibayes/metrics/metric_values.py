@@ -14,7 +14,7 @@ from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth_error import Spectrum
 from calibayes.metrics.tally import PARTS, Tally
 
-__all__ = ["Sample", "part_of", "values"]
+__all__ = ["EvaluationSample", "part_of", "values"]
 
 _NAMES = {
     "means": ("accuracy", "top_k", "confidence", "overconfidence", "nll", "brier"),
@@ -24,7 +24,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class EvaluationSample:
     """One set of predictions, ready to be measured and resampled.
 
     Attributes:
@@ -49,7 +49,7 @@ class Sample:
         return Cells(self.cells.r, times * self.cells.right, times * self.cells.wrong)
 
 
-def values(sample: Sample, parts: frozenset[str] = PARTS) -> dict[str, float]:
+def values(sample: EvaluationSample, parts: frozenset[str] = PARTS) -> dict[str, float]:
     """The metrics of these parts by name."""
     found: dict[str, float] = {}
     for part, measure in (("means", _means), ("bins", _bins), ("classes", _classes), ("cells", _cells)):
@@ -63,7 +63,7 @@ def part_of(metric: str) -> str:
     return next((part for part, names in _NAMES.items() if metric in names), "cells")
 
 
-def _means(sample: Sample) -> dict[str, float]:
+def _means(sample: EvaluationSample) -> dict[str, float]:
     means = sample.tally.totals
     return {
         "accuracy": means["right"],
@@ -75,7 +75,7 @@ def _means(sample: Sample) -> dict[str, float]:
     }
 
 
-def _bins(sample: Sample) -> dict[str, float]:
+def _bins(sample: EvaluationSample) -> dict[str, float]:
     bins = sample.tally.reliability
     return {
         "ece": bins.ece,
@@ -85,7 +85,7 @@ def _bins(sample: Sample) -> dict[str, float]:
     }
 
 
-def _classes(sample: Sample) -> dict[str, float]:
+def _classes(sample: EvaluationSample) -> dict[str, float]:
     bins = sample.tally.classwise()
     return {
         "brier_reliability": float(bins.reliability.square().sum()),
@@ -95,7 +95,7 @@ def _classes(sample: Sample) -> dict[str, float]:
     }
 
 
-def _cells(sample: Sample) -> dict[str, float]:
+def _cells(sample: EvaluationSample) -> dict[str, float]:
     tally, cells, width = sample.tally, sample.cells, sample.kernel_width
     features = residual_features(cells, width)
     return {

@@ -11,8 +11,8 @@ from calibayes.checks import share
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
-from calibayes.metrics.evaluate import Settings
-from calibayes.metrics.intervals import Draws, Moves, quantiles
+from calibayes.metrics.evaluate import EvaluationSettings
+from calibayes.metrics.intervals import ChanceDeviations, Draws, quantiles
 from calibayes.metrics.kernel_errors import WIDTH
 from calibayes.metrics.metric_values import values
 from calibayes.metrics.prediction_arrays import Array, as_predictions
@@ -90,7 +90,7 @@ def differences(
         (True, True)
     """
     share("level", level)
-    settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
+    settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     first, second = (as_predictions(probs, targets, weights, check=check) for probs in (probs_a, probs_b))
     if first.probs.shape != second.probs.shape:
         raise InvalidProbabilitiesError(
@@ -103,13 +103,13 @@ def differences(
 
 
 @in_one_thread
-def movements(told: dict[str, Draws], level: float) -> dict[str, Moves]:
+def movements(told: dict[str, Draws], level: float) -> dict[str, ChanceDeviations]:
     """All that a comparison needs of the draws."""
     return {name: each.moves(level) for name, each in told.items()}
 
 
 @in_one_thread
-def between(first: dict[str, Moves], second: dict[str, Moves], *, level: float) -> dict[str, Difference]:
+def between(first: dict[str, ChanceDeviations], second: dict[str, ChanceDeviations], *, level: float) -> dict[str, Difference]:
     """First minus second, from draws of the same examples."""
     tail = (1 - share("level", level)) / 2
     return {
@@ -117,7 +117,7 @@ def between(first: dict[str, Moves], second: dict[str, Moves], *, level: float) 
     }
 
 
-def _difference(ours: Moves, theirs: Moves, tail: float) -> Difference:
+def _difference(ours: ChanceDeviations, theirs: ChanceDeviations, tail: float) -> Difference:
     worlds = [(a, b) for a in range(len(ours.estimates)) for b in range(len(theirs.estimates))]
     if len(worlds) > 1 and _correlation(ours, theirs) > _ALIKE:
         worlds = [(a, b) for a, b in worlds if a == b]
@@ -135,7 +135,7 @@ def _difference(ours: Moves, theirs: Moves, tail: float) -> Difference:
     return Difference(value, low, high) if known else Difference(value, math.nan, math.nan)
 
 
-def _correlation(ours: Moves, theirs: Moves) -> float:
+def _correlation(ours: ChanceDeviations, theirs: ChanceDeviations) -> float:
     """How alike chance moves the two, in their middle worlds."""
     a, b = (each.deviations[len(each.estimates) // 2] for each in (ours, theirs))
     if torch.equal(a, b):

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from calibayes.calibration.measures import WMMCE, Measure
 from calibayes.checks import positive
-from calibayes.distributed import Group, Processes
+from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective.logit_batch import LogitBatch
 from calibayes.objective.losses import CrossEntropy, Loss
@@ -153,7 +153,7 @@ class Objective:
         step: int = 0,
         held_out: tuple[Tensor, Tensor] | None = None,
         out_of_domain: Tensor | None = None,
-        group: Group = None,
+        group: ProcessGroupChoice = None,
     ) -> Terms:
         r"""The loss of one batch, for a training loop of your own.
 
@@ -189,7 +189,7 @@ class Objective:
         step: int = 0,
         held_out: tuple[Tensor, Tensor] | None = None,
         out_of_domain: Tensor | None = None,
-        group: Group = None,
+        group: ProcessGroupChoice = None,
     ) -> Tensor:
         r"""The terms alone, $\frac{\lambda}{|B|} \mathrm{AECE}$ in the short form, to be added to a mean loss of your own.
 

@@ -16,7 +16,7 @@ from calibayes.schedules import value_at
 
 __all__ = ["derivative", "log_average", "pulled_back", "scores_of", "value_of", "weight_of", "with_gradient"]
 
-Scores = tuple[Tensor, ...]
+TermScores = tuple[Tensor, ...]
 
 
 def weight_of(term: Term, step: int, batch_size: int) -> float:
@@ -24,7 +24,7 @@ def weight_of(term: Term, step: int, batch_size: int) -> float:
     return value_at(term.weight(step, batch_size), step, f"{term.name}.weight")
 
 
-def scores_of(term: Term, logits: Tensor, targets: Tensor | None) -> Scores:
+def scores_of(term: Term, logits: Tensor, targets: Tensor | None) -> TermScores:
     """The scores ``[..., n]`` of logits ``[..., n, K]``; those of the average over samples for a term of the predictive."""
     if term.of == "predictive" and logits.dim() > 2:
         logits = log_average(logits)
@@ -38,7 +38,7 @@ def scores_of(term: Term, logits: Tensor, targets: Tensor | None) -> Scores:
     return found
 
 
-def value_of(term: Term, scores: Scores, weights: Tensor | None = None) -> Tensor:
+def value_of(term: Term, scores: TermScores, weights: Tensor | None = None) -> Tensor:
     """The term of scores ``[..., n]``, averaged over samples of the weights."""
     if weights is None:
         return term.value(*scores).mean()
@@ -46,8 +46,8 @@ def value_of(term: Term, scores: Scores, weights: Tensor | None = None) -> Tenso
 
 
 def derivative(
-    term: Term, scores: Scores, sizes: Sequence[int], processes: Processes, weights: Tensor | None = None
-) -> tuple[Tensor, Scores]:
+    term: Term, scores: TermScores, sizes: Sequence[int], processes: Processes, weights: Tensor | None = None
+) -> tuple[Tensor, TermScores]:
     """The term of the scores of all processes, and its derivative with respect to this one's, outside the graph.
 
     Args:
@@ -69,7 +69,7 @@ def derivative(
     return value.detach(), tuple(each[..., begin : begin + sizes[processes.rank]] for each in found)
 
 
-def pulled_back(scores: Scores, gradients: Scores) -> Tensor:
+def pulled_back(scores: TermScores, gradients: TermScores) -> Tensor:
     """A number whose gradient is that of a function of the scores with this derivative."""
     first, *others = (((score * gradient).sum()) for score, gradient in zip(scores, gradients, strict=True))
     return sum(others, start=first)

@@ -18,7 +18,7 @@ from calibayes.posterior.frozen_tensors import first_names, held_key, held_tenso
 from calibayes.posterior.group import Group
 from calibayes.posterior.head import Features, Head
 from calibayes.posterior.network_outputs import counted_tensors, explained
-from calibayes.posterior.weight_selection import Choice
+from calibayes.posterior.weight_selection import WeightChoice
 
 __all__ = ["FlatNetwork"]
 
@@ -33,10 +33,10 @@ class FlatNetwork(nn.Module, ABC):
     """
 
     groups: Sequence[Group]
-    choices: tuple[Choice, ...]
+    choices: tuple[WeightChoice, ...]
     head: Head | None
 
-    def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
+    def __init__(self, skeleton: Skeleton, choices: tuple[WeightChoice, ...], groups: Iterable[Group]) -> None:
         super().__init__()
         self.choices = choices
         self.groups = nn.ModuleList(groups)  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from calibayes.data.input_structure import tensors_in
 from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers
 from calibayes.posterior.flat import Call, Skeleton
 
-__all__ = ["Features", "Head", "Heard"]
+__all__ = ["Features", "Head", "HeadCalls"]
 
 
 def _settled(part: nn.Module) -> bool:
@@ -29,7 +29,7 @@ class Features(NamedTuple):
 
 
 @dataclass
-class Heard:
+class HeadCalls:
     """The inputs and outputs of the head during runs of the whole network."""
 
     calls: list[Call] = field(default_factory=list)
@@ -99,9 +99,9 @@ class Head:
         return f"{told} where {self.name!r} gives the network's output."
 
     @contextmanager
-    def listening(self, skeleton: Skeleton) -> Iterator[Heard]:
+    def listening(self, skeleton: Skeleton) -> Iterator[HeadCalls]:
         """Note what reaches the head, and what it returns, while the whole network is run."""
-        heard = Heard()
+        heard = HeadCalls()
         part = skeleton.module.get_submodule(self.name)
 
         def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

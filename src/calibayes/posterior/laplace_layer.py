@@ -11,7 +11,7 @@ from calibayes.data.input_structure import batch_length
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.network_outputs import explained, logits_of
-from calibayes.posterior.weight_selection import Choice, Role, Where, choose
+from calibayes.posterior.weight_selection import Role, WeightChoice, Where, choose
 
 __all__ = ["hold_all_but", "last_layer_choices", "last_linear", "output_layer", "working_copy"]
 
@@ -83,8 +83,8 @@ def hold_all_but(net: nn.Module, layer: str) -> None:
         weight.requires_grad_(id(weight) in mine)
 
 
-def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
-    """One `Choice` for every parameter: those of the layer are Bayesian, all others are trained as points, or held."""
+def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[WeightChoice, ...]:
+    """One `WeightChoice` for every parameter: those of the layer are Bayesian, all others are trained as points, or held."""
     tied: dict[int, list[str]] = {}
     for name, parameter in skeleton.parameters.items():
         tied.setdefault(id(parameter), []).append(name)
@@ -101,7 +101,7 @@ def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
         role, reason = _other(parameter)
         if chosen:
             role, reason = "bayesian", "gives the network's output"
-        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, role, reason))
+        choices.append(WeightChoice(tuple(names), parameter.shape, parameter.dtype, role, reason))
     return tuple(choices)
 
 

@@ -15,7 +15,7 @@ from calibayes.checks import positive
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
 
-__all__ = ["Choice", "Role", "Setting", "Where", "audit_table", "choose", "grouped", "settings_of"]
+__all__ = ["PatternSetting", "Role", "WeightChoice", "Where", "audit_table", "choose", "grouped", "settings_of"]
 
 Role = Literal["bayesian", "point", "frozen"]
 Patterns = Sequence[str] | Callable[[str, Tensor], bool] | None
@@ -25,7 +25,7 @@ _NORMALISATION = re.compile(r"Norm(\d[dD])?$")
 
 
 @dataclass(frozen=True)
-class Choice:
+class WeightChoice:
     """What is done with one weight, and why.
 
     Attributes:
@@ -48,8 +48,8 @@ class Choice:
         return self.names[0]
 
 
-def choose(skeleton: Skeleton, where: Where, *, bayesian: bool) -> tuple[Choice, ...]:
-    """One `Choice` for every parameter of the network; tied weights are one."""
+def choose(skeleton: Skeleton, where: Where, *, bayesian: bool) -> tuple[WeightChoice, ...]:
+    """One `WeightChoice` for every parameter of the network; tied weights are one."""
     if bayesian:
         where = _checked(where)
     owners = _normalisation_layers(skeleton.module)
@@ -63,19 +63,21 @@ def choose(skeleton: Skeleton, where: Where, *, bayesian: bool) -> tuple[Choice,
         role, reason = _role(names, parameter, where, owners, matched) if bayesian else _trained(parameter)
         if len(names) > 1:
             reason += f"; tied with {', '.join(names[1:])}"
-        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, role, reason))
+        choices.append(WeightChoice(tuple(names), parameter.shape, parameter.dtype, role, reason))
     _check_selection(choices, where, matched, bayesian)
     return tuple(choices)
 
 
-class Setting(NamedTuple):
+class PatternSetting(NamedTuple):
     """A number given for a weight, and the pattern it was given by."""
 
     pattern: str
     value: float
 
 
-def settings_of(argument: str, given: float | Mapping[str, float], choices: Sequence[Choice]) -> dict[str, Setting]:
+def settings_of(
+    argument: str, given: float | Mapping[str, float], choices: Sequence[WeightChoice]
+) -> dict[str, PatternSetting]:
     """What each weight is given by an argument that is a number, or a mapping from glob patterns to numbers.
 
     Args:
@@ -84,7 +86,7 @@ def settings_of(argument: str, given: float | Mapping[str, float], choices: Sequ
         choices: the weights.
     """
     if not isinstance(given, Mapping):
-        return dict.fromkeys((choice.name for choice in choices), Setting("*", positive(argument, given)))
+        return dict.fromkeys((choice.name for choice in choices), PatternSetting("*", positive(argument, given)))
     numbers = {pattern: positive(f"{argument}[{pattern!r}]", number) for pattern, number in given.items()}
     found = {}
     for choice in choices:
@@ -93,7 +95,7 @@ def settings_of(argument: str, given: float | Mapping[str, float], choices: Sequ
             raise InvalidArgumentError(
                 f"`{argument}` has no pattern for {choice.name!r}, only {list(numbers)}. Add a last pattern '*' for all others."
             )
-        found[choice.name] = Setting(pattern, numbers[pattern])
+        found[choice.name] = PatternSetting(pattern, numbers[pattern])
     unused = [pattern for pattern in numbers if pattern != "*" and all(pattern != s.pattern for s in found.values())]
     if unused:
         raise InvalidArgumentError(
@@ -103,13 +105,13 @@ def settings_of(argument: str, given: float | Mapping[str, float], choices: Sequ
 
 
 def grouped(
-    choices: Sequence[Choice], skeleton: Skeleton, settings: Mapping[str, Setting] | None = None
+    choices: Sequence[WeightChoice], skeleton: Skeleton, settings: Mapping[str, PatternSetting] | None = None
 ) -> Iterator[tuple[str, Layout, dict[str, Tensor]]]:
     """The choices gathered into flat vectors: one per pattern of ``settings``, type and device.
 
     Yields the pattern (``"*"`` without settings), the layout, and the weights' values by their first names.
     """
-    members: dict[tuple[str, torch.dtype, torch.device], list[Choice]] = {}
+    members: dict[tuple[str, torch.dtype, torch.device], list[WeightChoice]] = {}
     for choice in choices:
         pattern = "*" if settings is None else settings[choice.name].pattern
         key = (pattern, choice.dtype, skeleton.parameters[choice.name].device)
@@ -119,7 +121,7 @@ def grouped(
         yield pattern, layout, {choice.name: skeleton.parameters[choice.name] for choice in part}
 
 
-def audit_table(choices: Sequence[Choice]) -> str:
+def audit_table(choices: Sequence[WeightChoice]) -> str:
     """A table of every parameter, what is done with it, and why."""
     rows = [("parameter", "shape", "weights", "role", "why")]
     rows += [(c.name, "×".join(map(str, c.shape)) or "1", f"{c.shape.numel():,}", c.role, c.reason) for c in choices]
@@ -182,11 +184,11 @@ def _normalisation_layers(module: nn.Module) -> dict[str, str]:
     }
 
 
-def _told(choices: Sequence[Choice]) -> str:
+def _told(choices: Sequence[WeightChoice]) -> str:
     return ", ".join(c.name for c in choices[:8]) + (", …" if len(choices) > 8 else "")
 
 
-def _check_selection(choices: Sequence[Choice], where: Patterns, matched: set[str], bayesian: bool) -> None:
+def _check_selection(choices: Sequence[WeightChoice], where: Patterns, matched: set[str], bayesian: bool) -> None:
     trained = [c for c in choices if c.role != "frozen"]
     if not trained:
         raise EmptySelectionError(

@@ -17,7 +17,7 @@ from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.posthoc.temperature import HIGHEST, LOWEST
 from calibayes.randomness import generator_for
 
-__all__ = ["Mended", "Verdict", "compared", "mended", "verdict"]
+__all__ = ["TemperatureEffect", "Verdict", "compared", "mended", "verdict"]
 
 Kind = Literal["over-confident", "under-confident", "mixed", "calibrated", "unclear"]
 
@@ -43,7 +43,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Mended:
+class TemperatureEffect:
     """What temperature scaling would do.
 
     Attributes:
@@ -67,7 +67,7 @@ def mended(
     logits: Array | None = None,
     bins: int = 15,
     seed: int = 0,
-) -> Mended | None:
+) -> TemperatureEffect | None:
     """What temperature scaling would make of the predictions; None where the examples are too few to try.
 
     Args:
@@ -94,7 +94,7 @@ def mended(
     square = ece_squared_debiased(before, labels, bins, weights=mass, check=False)
     left = max(0.0, ece_squared_debiased(after, labels, bins, weights=mass, check=False))
     first, then = (ece(probs, labels, bins, weights=mass, check=False) for probs in (before, after))
-    return Mended(
+    return TemperatureEffect(
         value=_fitted(said, labels, mass, scaled).temperature,
         ece_before=first,
         ece_after=then,
@@ -103,7 +103,7 @@ def mended(
     )
 
 
-def verdict(scores: Scores, mending: Mended | None) -> Verdict:
+def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
     """The judgement of scores with intervals.
 
     Over- or under-confident: the interval of mean confidence minus accuracy leaves zero out. Mixed: it does not, but that
@@ -173,7 +173,7 @@ def compared(first: str, second: str, found: dict[str, Difference]) -> str:
     return "; ".join(parts) + "."
 
 
-def _remedy(mending: Mended | None) -> str:
+def _remedy(mending: TemperatureEffect | None) -> str:
     if mending is None or math.isnan(mending.share):
         return ""
     digits = 3 if f"{mending.value:.2g}" == "1" else 2

@@ -15,14 +15,14 @@ import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
 from calibayes.metrics.bootstrap import draws
-from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
-from calibayes.metrics.intervals import Moves
+from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
+from calibayes.metrics.intervals import ChanceDeviations
 from calibayes.metrics.metric_values import values
 from calibayes.metrics.paired_differences import between, movements
 from calibayes.metrics.prediction_arrays import as_predictions
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
-from calibayes.report.confidence_verdict import Mended, Verdict, compared, mended, verdict
+from calibayes.report.confidence_verdict import TemperatureEffect, Verdict, compared, mended, verdict
 
 __all__ = ["Model", "Pair", "Study", "study"]
 
@@ -45,7 +45,7 @@ class Model:
     name: str
     scores: Scores
     verdict: Verdict
-    mended: Mended | None
+    mended: TemperatureEffect | None
     reliability: ReliabilityBins
     risk_coverage: RiskCoverage
 
@@ -151,9 +151,9 @@ def study(
         raise InvalidArgumentError(
             f"Expected `models` to be probabilities by name, like {{'mine': probs}}, but got {models!r:.60}."
         )
-    settings = Settings(bins, target_accuracy=target_accuracy, seed=seed)
+    settings = EvaluationSettings(bins, target_accuracy=target_accuracy, seed=seed)
     found: list[Model] = []
-    moved: dict[str, dict[str, Moves]] = {}
+    moved: dict[str, dict[str, ChanceDeviations]] = {}
     shapes = set()
     for name, probs in models.items():
         predictions = as_predictions(probs, targets, weights)

@@ -19,7 +19,7 @@ from calibayes.testing.check_runner import run_checks
 from calibayes.testing.comparisons import close
 from calibayes.testing.network_cases import NetworkCase
 from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd, soft_objective, state
-from calibayes.testing.prediction_checks import Rows
+from calibayes.testing.prediction_checks import ExampleRows
 
 __all__ = ["check_under_lightning", "check_under_transformers"]
 
@@ -82,7 +82,7 @@ def check_training_and_prediction_with_lightning(subject: PosteriorSubject) -> N
     trainer_class = package("lightning.pytorch", "check_under_lightning", "lightning").Trainer
     from calibayes.lightning import CalibayesModule
 
-    data = Rows(*subject.case.data(double=True))
+    data = ExampleRows(*subject.case.data(double=True))
     expected = subject.posterior(double=True)
     settings: dict[str, Any] = {"optimizer": sgd, "samples": 2, "seed": 3}
     subject.fit(expected, double=True, train=DataLoader(data, batch_size=8), epochs=2, sample_chunk=1, **settings)

@@ -16,10 +16,10 @@ from calibayes.predictive import predict
 from calibayes.testing.comparisons import close, different, expect, finite, same_bits
 from calibayes.testing.posterior_subject import PosteriorSubject
 
-__all__ = ["CHECKS", "Rows"]
+__all__ = ["CHECKS", "ExampleRows"]
 
 
-class Rows(Dataset[tuple[Any, Tensor]]):
+class ExampleRows(Dataset[tuple[Any, Tensor]]):
     """Examples one by one."""
 
     def __init__(self, x: Any, y: Tensor) -> None:
@@ -114,7 +114,7 @@ def check_predictions_for_data_of_every_kind(subject: PosteriorSubject) -> None:
     posterior = subject.trained(double=True)
     x, y = subject.case.data(double=True)
     whole = subject.predict(posterior).probs
-    for kind in (Rows(x, y), DataLoader(Rows(x, y), batch_size=5)):
+    for kind in (ExampleRows(x, y), DataLoader(ExampleRows(x, y), batch_size=5)):
         close(subject.predict(posterior, kind).probs, whole, f"`predict` of a {type(kind).__name__}, compared with tensors")
 
 

@@ -9,7 +9,7 @@ import torch
 
 from calibayes.testing.comparisons import close, expect, finite, same_bits
 from calibayes.testing.posterior_subject import PosteriorSubject, sgd, state
-from calibayes.testing.prediction_checks import Rows
+from calibayes.testing.prediction_checks import ExampleRows
 
 __all__ = ["CHECKS"]
 
@@ -78,7 +78,7 @@ def check_training_resumes(subject: PosteriorSubject) -> None:
 def check_training_on_a_dataset(subject: PosteriorSubject) -> None:
     """A Dataset trains as tensors do."""
     found = []
-    for train in (None, Rows(*subject.case.data())):
+    for train in (None, ExampleRows(*subject.case.data())):
         posterior = subject.posterior()
         subject.fit(posterior, epochs=1, train=train)
         found.append(state(posterior))

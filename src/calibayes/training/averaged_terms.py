@@ -19,7 +19,7 @@ from calibayes.objective.losses import widened
 from calibayes.objective.term_gradient import pulled_back
 from calibayes.objective.terms import On, Term
 from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm, own_scores, sliced_derivative
-from calibayes.training.training_position import Part
+from calibayes.training.training_position import MicroBatch
 
 __all__ = ["AveragedTerm", "averaged_terms"]
 
@@ -27,7 +27,7 @@ __all__ = ["AveragedTerm", "averaged_terms"]
 class AveragedTerm:
     """A term whose derivative with respect to the averaged log-probabilities of each part is known."""
 
-    def __init__(self, term: Term, parts: list[Part], log_probs: list[Tensor], processes: Processes) -> None:
+    def __init__(self, term: Term, parts: list[MicroBatch], log_probs: list[Tensor], processes: Processes) -> None:
         self._log_probs = log_probs
         leaves = [each.detach().requires_grad_() for each in log_probs]
         with torch.enable_grad():
@@ -39,7 +39,7 @@ class AveragedTerm:
         if total.requires_grad:
             self._gradients = torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
 
-    def piece(self, logits: Tensor, part: Part, index: int) -> Tensor:
+    def piece(self, logits: Tensor, part: MicroBatch, index: int) -> Tensor:
         """For one chunk of samples, something with the right gradient: its mean over the chunk."""
         own = widened(logits).log_softmax(-1)
         factors = (own.detach() - self._log_probs[index]).exp() * self._gradients[index]

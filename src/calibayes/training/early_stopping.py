@@ -11,7 +11,7 @@ from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Posterior
 
-__all__ = ["Best", "EarlyStopping", "stopping_rule"]
+__all__ = ["BestEpoch", "EarlyStopping", "stopping_rule"]
 
 Monitor = Literal["nll", "refined-nll", "brier", "ece", "accuracy"]
 
@@ -64,7 +64,7 @@ def stopping_rule(early_stopping: object) -> EarlyStopping | None:
         ) from None
 
 
-class Best:
+class BestEpoch:
     """The best epoch so far and its weights."""
 
     def __init__(self, rule: EarlyStopping) -> None:

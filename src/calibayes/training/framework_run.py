@@ -13,14 +13,14 @@ from calibayes.data.sources import Batch
 from calibayes.errors import CheckpointError
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
-from calibayes.training.norm_statistics import Epochs, exchange_buffers, member_norm_statistics, replaced_buffers
+from calibayes.training.norm_statistics import EpochBatches, exchange_buffers, member_norm_statistics, replaced_buffers
 from calibayes.training.training_device import on_device
 from calibayes.training.weight_averaging import Averaging, WeightAverage, check_averaging
 
 __all__ = ["FrameworkRun", "TrainingData", "check_saved_average", "checked_averaging"]
 
 
-class TrainingData(Epochs, Protocol):
+class TrainingData(EpochBatches, Protocol):
     """Training data that can be read again, beside the framework's own loop."""
 
     def ordered(self) -> Iterator[Batch]:

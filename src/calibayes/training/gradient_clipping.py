@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from calibayes.errors import NonFiniteLossError
-from calibayes.training.training_position import Place
+from calibayes.training.training_position import TrainingPosition
 
 __all__ = ["clip_gradient"]
 
 
-def clip_gradient(parameters: Iterable[Tensor], most: float, place: Place, *, check: bool = True) -> None:
+def clip_gradient(parameters: Iterable[Tensor], most: float, place: TrainingPosition, *, check: bool = True) -> None:
     """Scale the gradient of parameters so that its norm is at most ``most``; raise if it is infinite or NaN.
 
     Args:

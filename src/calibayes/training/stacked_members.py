@@ -20,7 +20,7 @@ from calibayes.posterior.network_outputs import check_labels, check_not_probabil
 from calibayes.randomness import generator_for, seed_globally
 from calibayes.training.gradient_clipping import clip_gradient
 from calibayes.training.step import StepSettings, StepTerms, check_finite
-from calibayes.training.training_position import Place
+from calibayes.training.training_position import TrainingPosition
 
 __all__ = ["MembersSource", "StackedParameters", "TogetherStepper"]
 
@@ -130,7 +130,7 @@ class TogetherStepper:
         self._checked = False
         _check_settings(objective, settings)
 
-    def step(self, batch: Batch, held_out: Batch | None, place: Place, out_of_domain: Batch | None) -> StepTerms:
+    def step(self, batch: Batch, held_out: Batch | None, place: TrainingPosition, out_of_domain: Batch | None) -> StepTerms:
         """One update of all members, each on its own batch."""
         self._parameters.clear_gradients()
         seed_globally(self.settings.seed, "network", "together", place.epoch, place.batch)
@@ -147,7 +147,7 @@ class TogetherStepper:
         self.posterior.after_step()
         return terms
 
-    def _gradients(self, batch: Batch, place: Place) -> StepTerms:
+    def _gradients(self, batch: Batch, place: TrainingPosition) -> StepTerms:
         members = self.posterior.members
         pairs = [member.leaves(self._generators(index, place)) for index, member in enumerate(members)]
         groups = zip(*(vectors for vectors, _ in pairs), strict=True)
@@ -165,7 +165,9 @@ class TogetherStepper:
         total = float(torch.stack([total.detach() for total, _ in found]).mean())
         return self._with_kl(values, total, batch.total, place)
 
-    def _member_terms(self, logits: Tensor, batch: Batch, index: int, place: Place) -> tuple[Tensor, dict[str, Tensor]]:
+    def _member_terms(
+        self, logits: Tensor, batch: Batch, index: int, place: TrainingPosition
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of one member, and what it is made of: losses and terms see one member's batch, as ever."""
         targets = batch.targets[index]
         weights = None if batch.weights is None else batch.weights[index]
@@ -178,7 +180,7 @@ class TogetherStepper:
             total = total + weight * value if weight > 0 else total
         return total, values
 
-    def _with_kl(self, values: dict[str, Tensor], total: float, examples: int, place: Place) -> StepTerms:
+    def _with_kl(self, values: dict[str, Tensor], total: float, examples: int, place: TrainingPosition) -> StepTerms:
         weight = self.objective.kl_weight(place.step, self.dataset_size) if self.posterior.num_bayesian else 0.0
         kl = 0.0
         for member in self.posterior.members:
@@ -211,7 +213,7 @@ class TogetherStepper:
             self._checked = True
         return logits
 
-    def _generators(self, index: int, place: Place) -> list[torch.Generator]:
+    def _generators(self, index: int, place: TrainingPosition) -> list[torch.Generator]:
         seed, device = member_seed(self.settings.seed, index), self.posterior.device
         return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in range(self._samples)]
 

@@ -9,7 +9,7 @@ from typing import final
 
 from calibayes.errors import NonFiniteLossError
 from calibayes.objective.term_values import NamedValues
-from calibayes.training.training_position import Place
+from calibayes.training.training_position import TrainingPosition
 
 __all__ = ["StepTerms", "check_finite"]
 
@@ -44,7 +44,7 @@ class StepTerms(NamedValues[float]):
         return iter((self.total, *self.values.values(), self.examples))
 
 
-def check_finite(terms: Mapping[str, float], place: Place, clipping: str) -> None:
+def check_finite(terms: Mapping[str, float], place: TrainingPosition, clipping: str) -> None:
     """Raise `NonFiniteLossError` for the first term that is infinite or NaN; ``clipping`` is how gradients are clipped here."""
     for name, value in terms.items():
         if not math.isfinite(value):

@@ -10,10 +10,10 @@ from calibayes.data.input_structure import rows
 from calibayes.data.sources import Batch
 from calibayes.distributed import Processes
 
-__all__ = ["Part", "Place", "split"]
+__all__ = ["MicroBatch", "TrainingPosition", "split"]
 
 
-class Place(NamedTuple):
+class TrainingPosition(NamedTuple):
     """Where training is: epoch and batch within it, and optimiser steps since the start, all from 0."""
 
     epoch: int
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     step: int
 
 
-class Part(NamedTuple):
+class MicroBatch(NamedTuple):
     """A micro-batch of one process.
 
     Attributes:
@@ -39,7 +39,7 @@ class Part(NamedTuple):
     weights: Tensor | None = None
 
 
-def split(batch: Batch, processes: Processes, size: int | None) -> list[Part]:
+def split(batch: Batch, processes: Processes, size: int | None) -> list[MicroBatch]:
     """This process's micro-batches of at most ``size`` examples, or one.
 
     They are as many as every other process has, since batch norms wait for one another.
@@ -49,7 +49,7 @@ def split(batch: Batch, processes: Processes, size: int | None) -> list[Part]:
     own = sizes[processes.rank]
     size = size or max(sizes)
     if size >= max(sizes):
-        return [Part(inputs, targets, own, total, weights)]
+        return [MicroBatch(inputs, targets, own, total, weights)]
     if processes.size == 1:
         cuts = [(k, min(k + size, total)) for k in range(0, total, size)]
     else:
@@ -59,5 +59,5 @@ def split(batch: Batch, processes: Processes, size: int | None) -> list[Part]:
     for start, stop in cuts:
         there = slice(start, stop) if start < stop else slice(0, 1)
         counts = None if weights is None else weights[there]
-        parts.append(Part(rows(inputs, there), targets[there], stop - start, total, counts))
+        parts.append(MicroBatch(rows(inputs, there), targets[there], stop - start, total, counts))
     return parts

@@ -15,8 +15,8 @@ from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.sources import Batch, Source
 from calibayes.errors import CheckpointError
 from calibayes.posterior import Posterior
-from calibayes.training.data_terms import Place
-from calibayes.training.early_stopping import Best
+from calibayes.training.data_terms import TrainingPosition
+from calibayes.training.early_stopping import BestEpoch
 from calibayes.training.epoch_callback import OnEpoch, called
 from calibayes.training.history import History
 from calibayes.training.interrupt import Interrupt, interruptible
@@ -29,11 +29,11 @@ from calibayes.training.validation import validation_metrics
 from calibayes.training.weight_averaging import Averaging, WeightAverage
 from calibayes.training.weight_checks import check_alike, check_weights
 
-__all__ = ["Run"]
+__all__ = ["TrainingRun"]
 
 
 @dataclass
-class Run:
+class TrainingRun:
     """A training run: what it works on, and where it is."""
 
     stepper: Stepper | TogetherStepper
@@ -45,7 +45,7 @@ class Run:
     validation_samples: int
     calibration_data: Source | None
     out_of_domain: Source | None
-    best: Best | None
+    best: BestEpoch | None
     averaging: Averaging | None
     folder: CheckpointFolder | None
     checkpoint_seconds: float
@@ -124,7 +124,7 @@ class Run:
         device = self.stepper.posterior.device
         started = time.monotonic()
         for batch in self.train.epoch(self.seed, self.epoch, self.batch, processes=self.stepper.processes):
-            place = Place(self.epoch, self.batch, self.step)
+            place = TrainingPosition(self.epoch, self.batch, self.step)
             self.stepper.stop = interrupt.requested
             held_out = self._drawn(self.calibration_data, "held-out", batch.total, place)
             outside = self._drawn(self.out_of_domain, "out-of-domain", batch.total, place)
@@ -149,7 +149,7 @@ class Run:
         """Whether to stop; several processes stop after the same step, in which they have told each other."""
         return interrupt.requested if self.stepper.processes.size == 1 else self.stepper.stop
 
-    def _drawn(self, source: Source | None, stream: str, count: int, place: Place) -> Batch | None:
+    def _drawn(self, source: Source | None, stream: str, count: int, place: TrainingPosition) -> Batch | None:
         if source is None:
             return None
         processes = self.stepper.processes

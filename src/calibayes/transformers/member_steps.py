@@ -10,7 +10,7 @@ from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.training.step import Stepper, StepSettings, StepTerms
-from calibayes.training.training_position import Part, Place
+from calibayes.training.training_position import MicroBatch, TrainingPosition
 
 __all__ = ["MemberSteps"]
 
@@ -52,7 +52,7 @@ class MemberSteps:
             for index, member in enumerate(posterior.members)
         ]
 
-    def gradients(self, parts: list[Part], place: Place) -> StepTerms:
+    def gradients(self, parts: list[MicroBatch], place: TrainingPosition) -> StepTerms:
         """Add every member's own gradient to those of its parameters, and keep its running statistics.
 
         Returns:

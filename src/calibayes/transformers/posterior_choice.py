@@ -17,7 +17,7 @@ from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where
 
-__all__ = ["Recipe"]
+__all__ = ["PosteriorChoice"]
 
 _SHORT = {"point": "fnn", "mean-field": "bnn"}
 # Fine-tuning starts from weights that have learned something.
@@ -26,7 +26,7 @@ _OPTIMIZER = ("learning_rate", "weight_decay")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PosteriorChoice:
     """How a posterior is made of a network, or one that is there already.
 
     Attributes:

@@ -11,11 +11,11 @@ from transformers import TrainerCallback
 
 from calibayes.training.framework_run import FrameworkRun
 
-__all__ = ["TellPosterior"]
+__all__ = ["TrainerPosteriorCallback"]
 
 
 @final
-class TellPosterior(TrainerCallback):  # type: ignore[misc]
+class TrainerPosteriorCallback(TrainerCallback):  # type: ignore[misc]
     """Calls a run after every optimiser step and every epoch, before anything is evaluated or written.
 
     Args:

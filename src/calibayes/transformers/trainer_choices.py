@@ -13,12 +13,12 @@ from calibayes.training.framework_run import checked_averaging
 from calibayes.training.optimizers import OptimizerFactory
 from calibayes.training.weight_averaging import Averaging
 
-__all__ = ["Choices", "Completed"]
+__all__ = ["CallerChoices", "CompletedChoices"]
 
 _LOGGED = ("loss", "learning_rate", "grad_norm")
 
 
-class Completed(NamedTuple):
+class CompletedChoices(NamedTuple):
     """Everything that a training needs besides the posterior and the data; no ``optimizer`` is that of ``args``."""
 
     objective: Objective
@@ -28,7 +28,7 @@ class Completed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Choices:
+class CallerChoices:
     """The caller's choices, each ``None`` where it is left to the method.
 
     Attributes:
@@ -60,7 +60,7 @@ class Choices:
             raise InvalidArgumentError("A posterior that is given comes without an objective. Pass `objective`.")
         return self.objective
 
-    def completed(self, plan: Plan) -> Completed:
+    def completed(self, plan: Plan) -> CompletedChoices:
         """The caller's choices, and the plan's where there are none."""
         objective = plan.objective if self.objective is None else self.objective
         check_batch_terms(objective, "CalibayesTrainer", logged=_LOGGED)
@@ -73,7 +73,7 @@ class Choices:
             raise InvalidArgumentError(
                 f"The method's optimiser, {own!r}, has its learning rates. Leave `rho_learning_rate` out."
             )
-        return Completed(
+        return CompletedChoices(
             objective,
             plan.fit.get("samples", 1) if self.samples is None else self.samples,
             plan.fit.get("averaging") if self.averaging is None else self.averaging,

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from calibayes.metrics.bootstrap import draws
-from calibayes.metrics.evaluate import Settings
-from calibayes.metrics.intervals import Moves
+from calibayes.metrics.evaluate import EvaluationSettings
+from calibayes.metrics.intervals import ChanceDeviations
 from calibayes.metrics.metric_values import values
 from calibayes.metrics.prediction_arrays import as_predictions
 from calibayes.recipes.compare.contenders import Contender, Entry
@@ -75,7 +75,7 @@ def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differen
     )
 
 
-def _moved(probs: Probs, targets: Tensor) -> dict[str, Moves]:
-    sample = Settings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
+def _moved(probs: Probs, targets: Tensor) -> dict[str, ChanceDeviations]:
+    sample = EvaluationSettings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
     told = draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS)
     return {score: told[score].moves(LEVEL) for score in COMPARED}
