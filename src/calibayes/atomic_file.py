@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["UNFINISHED", "whole_file"]
+__all__ = ["UNFINISHED", "atomic_file"]
 
 UNFINISHED = ".calibayes-part"  # the end of the name of a file that is being written
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """The place of a file that takes the name ``path`` when all went well, whenever the machine stops.
 
     Otherwise what was there before stays, and nothing is left beside it.
 
     Examples:
         >>> folder = Path(tempfile.mkdtemp())
-        >>> with whole_file(folder / "numbers.txt") as unfinished:
+        >>> with atomic_file(folder / "numbers.txt") as unfinished:
         ...     _ = unfinished.write_text("1 2 3")
         ...     (folder / "numbers.txt").exists()
         False

@@ -23,15 +23,15 @@ __all__ = [
     "check_targets",
     "check_weights",
     "class_indices",
+    "fraction",
     "integer",
     "is_real",
-    "moderate",
-    "natural_number",
+    "moderate_positive",
     "nearest",
+    "non_negative_integer",
     "number_of_samples",
     "positive",
     "positive_integer",
-    "share",
 ]
 
 _SMALLEST = 1e-15
@@ -50,7 +50,7 @@ def positive(name: str, value: float) -> float:
     return float(value)
 
 
-def moderate(name: str, value: float) -> float:
+def moderate_positive(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it, its square or its inverse is no number for a network."""
     if not _SMALLEST <= positive(name, value) <= 1 / _SMALLEST:
         raise InvalidArgumentError(f"Expected `{name}` to lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, but got {value!r}.")
@@ -73,7 +73,7 @@ def positive_integer(name: str, value: object, most: int | None = None) -> int:
     return operator.index(value)
 
 
-def natural_number(name: str, value: object) -> int:
+def non_negative_integer(name: str, value: object) -> int:
     """``value`` as an int, or an error that names it when it is not an integer of at least 0."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
         raise InvalidArgumentError(f"Expected `{name}` to be an integer of at least 0, but got {value!r}.")
@@ -92,7 +92,7 @@ def number_of_samples(name: str, value: object) -> int | Literal["mean"]:
         ) from None
 
 
-def share(name: str, value: float) -> float:
+def fraction(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it does not lie strictly between 0 and 1."""
     if not is_real(value) or not 0 < value < 1:
         raise InvalidArgumentError(f"Expected `{name}` to lie between 0 and 1, both excluded, but got {value!r}.")

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetR
 from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.input_structure import as_tensors, batch_length, rows
 from calibayes.data.sources import Source
-from calibayes.device_precision import widest
+from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
@@ -152,7 +152,7 @@ def predict_source(
             totals.append(batch.total)
             yield [batch.inputs]
 
-    predictive = _run(posterior, blocks(), samples, seed, dtype=widest(posterior.device))
+    predictive = _run(posterior, blocks(), samples, seed, dtype=widest_float(posterior.device))
     device = predictive.probs.device
     labels = whole(torch.cat(targets).to(device), totals, processes)
     counts = whole(torch.cat(weights).to(device), totals, processes) if weights else None

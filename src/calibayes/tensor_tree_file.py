@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from calibayes.atomic_file import whole_file
+from calibayes.atomic_file import atomic_file
 
 __all__ = ["NewerFileError", "TreeFileError", "read_tree", "write_tree"]
 
@@ -33,7 +33,7 @@ def write_tree(path: Path, kind: str, tree: Any) -> None:
     tensors: dict[str, Tensor] = {}
     body = json.dumps(_encoded(tree, tensors, ""))
     header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})
-    with whole_file(path) as unfinished:
+    with atomic_file(path) as unfinished:
         save_file(tensors, unfinished, metadata={_KEY: header})
 
 

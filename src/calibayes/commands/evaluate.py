@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from calibayes.commands.output_paths import check_place
+from calibayes.commands.output_paths import check_output_path
 from calibayes.commands.typed import typed
 
 __all__ = ["evaluate"]
@@ -49,7 +49,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from calibayes.checks import positive_integer, share
+    from calibayes.checks import fraction, positive_integer
     from calibayes.data.predictions import align, read_predictions
     from calibayes.metrics.bootstrap import MOST_REPLICATES
     from calibayes.metrics.evaluate import MOST_BINS
@@ -57,11 +57,11 @@ def evaluate(
     from calibayes.report.study_text import show
 
     if report is not None:
-        check_place("--report", report, files, "the predictions that are to be evaluated")
+        check_output_path("--report", report, files, "the predictions that are to be evaluated")
     positive_integer("--bins", bins, MOST_BINS)
     positive_integer("--replicates", replicates, MOST_REPLICATES)
-    share("--level", level)
-    share("--target-accuracy", target_accuracy)
+    fraction("--level", level)
+    fraction("--target-accuracy", target_accuracy)
     tables = align(
         [
             read_predictions(

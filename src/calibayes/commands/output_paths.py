@@ -8,10 +8,10 @@ from pathlib import Path
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["check_place"]
+__all__ = ["check_output_path"]
 
 
-def check_place(flag: str, path: Path, inputs: Sequence[Path], held: str) -> None:
+def check_output_path(flag: str, path: Path, inputs: Sequence[Path], held: str) -> None:
     """Raise unless a file can be written there: before the work is done, not after; nothing but a file is replaced.
 
     Args:

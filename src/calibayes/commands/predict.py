@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
-from calibayes.commands.output_paths import check_place
+from calibayes.commands.output_paths import check_output_path
 
 __all__ = ["predict"]
 
@@ -52,7 +52,7 @@ def predict(
 
     from calibayes.files import load, predict_file
 
-    check_place("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
+    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     done = predict_file(
         load(model),

@@ -10,7 +10,7 @@ import typer
 
 from calibayes.commands import data_options as given
 from calibayes.commands.methods import method_settings
-from calibayes.commands.output_paths import check_place
+from calibayes.commands.output_paths import check_output_path
 from calibayes.commands.typed import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def train(
     read: dict[str, Any] = {} if config is None else read_settings(config)
     settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
     inputs = [path for path in (data, config) if path is not None and path.is_file()]
-    check_place("--out", out, inputs, "the data or settings that are to be read")
+    check_output_path("--out", out, inputs, "the data or settings that are to be read")
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
     try:
         trained = train(data, settings, say=lambda line: aside.print(line, markup=False, soft_wrap=True), progress=None)

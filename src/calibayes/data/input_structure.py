@@ -12,7 +12,7 @@ from torch import Tensor
 from calibayes.errors import DataError
 from calibayes.numpy_arrays import from_numpy
 
-__all__ = ["as_tensors", "batch_length", "moved", "rows", "tensors_in"]
+__all__ = ["as_tensors", "batch_length", "rows", "tensors_in", "to_device"]
 
 
 def rows(inputs: Any, index: slice | Tensor) -> Any:
@@ -26,14 +26,14 @@ def rows(inputs: Any, index: slice | Tensor) -> Any:
     return inputs
 
 
-def moved(inputs: Any, device: torch.device) -> Any:
+def to_device(inputs: Any, device: torch.device) -> Any:
     """Inputs of any structure, on ``device``."""
     if isinstance(inputs, Tensor):
         return inputs.to(device, non_blocking=True)
     if isinstance(inputs, Mapping):
-        return {key: moved(value, device) for key, value in inputs.items()}
+        return {key: to_device(value, device) for key, value in inputs.items()}
     if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return tuple(moved(value, device) for value in inputs)
+        return tuple(to_device(value, device) for value in inputs)
     return inputs
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfidenceHistogramDisplay"]
 
-Kind = Literal["stacked", "mirrored"]
+HistogramKind = Literal["stacked", "mirrored"]
 
 _RIGHT: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
 _WRONG: dict[str, Any] = {"facecolor": "#F4B183", "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
@@ -118,7 +118,7 @@ class ConfidenceHistogramDisplay:
         """The mean confidence."""
         return float((self.bins.share * self.bins.confidence.nan_to_num()).sum())
 
-    def plot(self, ax: Axes | None = None, *, kind: Kind = "stacked", legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, kind: HistogramKind = "stacked", legend: bool = True) -> Self:
         """Draw the histogram.
 
         Args:
@@ -129,8 +129,8 @@ class ConfidenceHistogramDisplay:
         Returns:
             The display itself, with ``ax_`` and ``figure_``.
         """
-        if kind not in get_args(Kind):
-            raise InvalidArgumentError(f"Expected `kind` to be one of {get_args(Kind)}, but got {kind!r}.")
+        if kind not in get_args(HistogramKind):
+            raise InvalidArgumentError(f"Expected `kind` to be one of {get_args(HistogramKind)}, but got {kind!r}.")
         ax = axes_or_new(ax, 4.6, 3.4)
         self.ax_, self.figure_ = ax, ax.figure
         handles = [*self._draw_bars(ax, mirrored=kind == "mirrored"), *self._draw_means(ax)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SweepDisplay", "SweepPoint"]
 
-Scale = Literal["auto", "log", "symlog", "linear"]
+AxisScale = Literal["auto", "log", "symlog", "linear"]
 Values: TypeAlias = Mapping[str, Mapping[Any, Sequence[float]] | Sequence[float]]
 r"""Each scheme's values over seeds: by $\lambda$, or for a scheme without $\lambda$ just these."""
 
@@ -129,7 +129,7 @@ class SweepDisplay:
         low, median, high = np.quantile(array, [0.5 - self.interval / 2, 0.5, 0.5 + self.interval / 2]).tolist()
         return SweepPoint(lam, median, low, high)
 
-    def plot(self, ax: Axes | None = None, *, xscale: Scale = "auto", legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, xscale: AxisScale = "auto", legend: bool = True) -> Self:
         r"""Draw the curves.
 
         Args:
@@ -140,8 +140,8 @@ class SweepDisplay:
         Returns:
             The display itself, with ``ax_`` and ``figure_``.
         """
-        if xscale not in get_args(Scale):
-            raise InvalidArgumentError(f"Expected `xscale` to be one of {get_args(Scale)}, but got {xscale!r}.")
+        if xscale not in get_args(AxisScale):
+            raise InvalidArgumentError(f"Expected `xscale` to be one of {get_args(AxisScale)}, but got {xscale!r}.")
         ax = axes_or_new(ax, 4.6, 3.4)
         self.ax_, self.figure_ = ax, ax.figure
         spare = itertools.cycle(LINES[2:])
@@ -177,7 +177,7 @@ def _by_lam(scheme: str, values: Mapping[Any, Sequence[float]] | Sequence[float]
     return sorted(((float(lam), found) for lam, found in values.items()), key=lambda pair: pair[0])
 
 
-def _scale(ax: Axes, lams: Sequence[float], scale: Scale) -> None:
+def _scale(ax: Axes, lams: Sequence[float], scale: AxisScale) -> None:
     """Make the axis of λ: every λ has a small tick, and as many as there is room for are written."""
     if not lams:
         ax.set_xticks([])

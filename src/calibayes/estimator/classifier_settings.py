@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from calibayes.calibration.measures import Measure
-from calibayes.checks import is_real, moderate, positive_integer, share
+from calibayes.checks import fraction, is_real, moderate_positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.classifier_network import NetworkChoice
 from calibayes.methods import method_named
@@ -57,10 +57,10 @@ class ClassifierSettings:
         method_named(self.scheme)
         for name in ("prior_std", "init_std", "learning_rate"):
             if name == "learning_rate" or getattr(self, name) is not None:
-                object.__setattr__(self, name, moderate(name, getattr(self, name)))
+                object.__setattr__(self, name, moderate_positive(name, getattr(self, name)))
         for name in ("epochs", "batch_size", "samples", "predict_samples"):
             positive_integer(name, getattr(self, name))
-        share("validation_fraction", self.validation_fraction)
+        fraction("validation_fraction", self.validation_fraction)
         check_monitor("choose_by", self.choose_by)
         if not callable(self.optimizer):
             raise InvalidArgumentError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from calibayes.checks import integer, moderate, nearest, positive, positive_integer, share
+from calibayes.checks import fraction, integer, moderate_positive, nearest, positive, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
@@ -69,8 +69,8 @@ class DataSettings:
             raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
         for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
-        share("validation", self.validation)
-        share("test", self.test)
+        fraction("validation", self.validation)
+        fraction("test", self.test)
         if self.validation + self.test >= 0.9:
             raise InvalidArgumentError(
                 "Expected `validation` and `test` to leave at least a tenth of the examples to train on, "
@@ -154,7 +154,7 @@ class TrainSettings(DataSettings):
         method_named(self.scheme)
         for name in ("epochs", "patience", "batch_size", "samples", "predictive_samples"):
             positive_integer(name, getattr(self, name), 1_000_000)
-        moderate("learning_rate", self.learning_rate)
+        moderate_positive("learning_rate", self.learning_rate)
         check_weights(self.scheme, lam=self.lam, beta=self.beta)
         for name, has in (("lam", has_lam(self.scheme)), ("beta", has_beta(self.scheme))):
             value = getattr(self, name)
@@ -166,7 +166,7 @@ class TrainSettings(DataSettings):
             value = self._usual(name) if getattr(self, name) is None else getattr(self, name)
             object.__setattr__(self, name, value)
             if isinstance(value, int | float):
-                moderate(name, value)
+                moderate_positive(name, value)
         check_method_settings(self.scheme, self.method_settings, _OWN)
 
     def _usual(self, name: str) -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor
 from calibayes.checkpoint import check_prior
 from calibayes.checks import number_of_samples
 from calibayes.data.sources import as_batch
-from calibayes.device_precision import widest
+from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes
 from calibayes.lightning.gathered_metrics import Evaluation
 from calibayes.metrics.score_table import Scores
@@ -105,7 +105,7 @@ class PredictingModule(LightningModule):  # type: ignore[misc]
 
     def _predicted(self, inputs: Any, samples: Samples) -> Predictive:
         wanted = samples_for(self.posterior, samples)
-        return predict(self.posterior, inputs, samples=wanted, seed=self.seed, dtype=widest(self.posterior.device))
+        return predict(self.posterior, inputs, samples=wanted, seed=self.seed, dtype=widest_float(self.posterior.device))
 
     def _log_scores(self, stage: str) -> None:
         assert self._evaluation is not None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.checks import positive_integer, share
+from calibayes.checks import fraction, positive_integer
 from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 
 __all__ = ["ReliabilityBins", "binned", "equal_width", "place", "reliability_bins"]
@@ -67,7 +67,7 @@ class ReliabilityBins:
         """
         from scipy.stats import binom
 
-        tail = (1 - share("level", level)) / 2
+        tail = (1 - fraction("level", level)) / 2
         trials = self.effective.round().clamp_min(1).numpy()
         sure = self.confidence.clamp(0, 1).numpy()
         low, high = (torch.from_numpy(binom.ppf(q, trials, sure) / trials) for q in (tail, 1 - tail))

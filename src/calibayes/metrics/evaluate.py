@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from calibayes.checks import integer, positive, positive_integer, share
+from calibayes.checks import fraction, integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
@@ -157,7 +157,7 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         positive_integer("bins", self.bins, MOST_BINS)
         integer("seed", self.seed)
-        share("target_accuracy", self.target_accuracy)
+        fraction("target_accuracy", self.target_accuracy)
         positive("kernel_width", self.kernel_width)
         if self.k is not None:
             positive_integer("k", self.k)
@@ -196,7 +196,7 @@ def intervals_of(
     sample: EvaluationSample, found: dict[str, float], told: dict[str, Draws], level: float
 ) -> dict[str, Interval]:
     """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample."""
-    share("level", level)
+    fraction("level", level)
     nothing = Interval(math.nan, math.nan)
     ends = {name: each.interval(level) if sample.tally.n > 1 else nothing for name, each in told.items()}
     for name in ("accuracy", "top_k"):

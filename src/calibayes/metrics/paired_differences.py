@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import torch
 
-from calibayes.checks import share
+from calibayes.checks import fraction
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
@@ -89,7 +89,7 @@ def differences(
         >>> found["nll"].clear, found["nll"].value > 2
         (True, True)
     """
-    share("level", level)
+    fraction("level", level)
     settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     first, second = (as_predictions(probs, targets, weights, check=check) for probs in (probs_a, probs_b))
     if first.probs.shape != second.probs.shape:
@@ -111,7 +111,7 @@ def movements(told: dict[str, Draws], level: float) -> dict[str, ChanceDeviation
 @in_one_thread
 def between(first: dict[str, ChanceDeviations], second: dict[str, ChanceDeviations], *, level: float) -> dict[str, Difference]:
     """First minus second, from draws of the same examples."""
-    tail = (1 - share("level", level)) / 2
+    tail = (1 - fraction("level", level)) / 2
     return {
         metric.name: _difference(first[metric.name], second[metric.name], tail) for metric in METRICS if metric.name in first
     }

@@ -7,10 +7,10 @@ from collections.abc import Collection
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
-__all__ = ["resting_parts"]
+__all__ = ["parts_kept_in_eval_mode"]
 
 
-def resting_parts(network: nn.Module, trained: Collection[str]) -> list[nn.Module]:
+def parts_kept_in_eval_mode(network: nn.Module, trained: Collection[str]) -> list[nn.Module]:
     """The parts in evaluation mode of a network in training mode that were put there on purpose.
 
     These are batch norms, whose statistics are to stay as they are, and parts without a trained weight: a frozen backbone, a

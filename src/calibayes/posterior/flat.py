@@ -19,7 +19,7 @@ __all__ = ["Call", "Layout", "Skeleton", "split_inputs"]
 
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
-Place = tuple[str, dict[str, Any], str]  # a tensor's name in the network, the dict that holds it, and its key there
+TensorSlot = tuple[str, dict[str, Any], str]  # a tensor's name in the network, the dict that holds it, and its key there
 # What transformers and timm call it when activations are computed again in the backward pass.
 _RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
@@ -189,7 +189,7 @@ def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
     return copied
 
 
-def _places(module: nn.Module) -> tuple[Place, ...]:
+def _places(module: nn.Module) -> tuple[TensorSlot, ...]:
     """Every place that holds a tensor: tied weights have several, a module with two names is only one."""
     return tuple(
         (f"{prefix}.{key}" if prefix else key, held, key)

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from calibayes.data.input_structure import tensors_in
 from calibayes.errors import UnsupportedNetworkError
-from calibayes.posterior.eval_mode_parts import resting_parts
+from calibayes.posterior.eval_mode_parts import parts_kept_in_eval_mode
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
-from calibayes.posterior.frozen_tensors import first_names, held_key, held_tensors, hold
+from calibayes.posterior.frozen_tensors import buffer_key, first_names, store_tensors, stored_tensors
 from calibayes.posterior.group import Group
 from calibayes.posterior.head import Features, Head
 from calibayes.posterior.network_outputs import counted_tensors, explained
@@ -42,12 +42,16 @@ class FlatNetwork(nn.Module, ABC):
         self.groups = nn.ModuleList(groups)  # type: ignore[assignment]
         self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
         self._buffer_names = first_names(skeleton.buffers)
-        self.frozen = hold({name: skeleton.parameters[name] for name in self._frozen_names.values()})
-        self.buffers_held = hold({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
+        self.frozen = store_tensors({name: skeleton.parameters[name] for name in self._frozen_names.values()})
+        self.buffers_held = store_tensors(
+            {name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient
+        )
         skeleton.release()
         self._skeleton = skeleton
         super().train(skeleton.module.training)
-        self._resting = resting_parts(skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names])
+        self._resting = parts_kept_in_eval_mode(
+            skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names]
+        )
         self.head = Head.of(skeleton.module, [names for group in self.groups if group.bayesian for names in group.layout.names])
 
     @abstractmethod
@@ -92,7 +96,7 @@ class FlatNetwork(nn.Module, ABC):
 
     def buffer_values(self) -> dict[str, Tensor]:
         """The network's buffers, by name (the first of several); these are the tensors themselves."""
-        return held_tensors(self.buffers_held, self._buffer_names.values())
+        return stored_tensors(self.buffers_held, self._buffer_names.values())
 
     def architecture(self) -> str:
         """The network's own description of its layers."""
@@ -158,7 +162,7 @@ class FlatNetwork(nn.Module, ABC):
             if values[name] is not before and values[name].shape == before.shape:
                 held[name] = values[name].detach()
                 if buffers is None:
-                    self.buffers_held._buffers[held_key(name)] = held[name]
+                    self.buffers_held._buffers[buffer_key(name)] = held[name]
         return outputs
 
     def _values(self, vectors: Sequence[Tensor], held: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
@@ -174,7 +178,7 @@ class FlatNetwork(nn.Module, ABC):
         return found
 
     def _frozen_values(self) -> dict[str, Tensor]:
-        held = held_tensors(self.frozen, self._frozen_names.values())
+        held = stored_tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
 
 

@@ -6,23 +6,23 @@ from collections.abc import Iterable, Mapping
 
 from torch import Tensor, nn
 
-__all__ = ["first_names", "held_key", "held_tensors", "hold"]
+__all__ = ["buffer_key", "first_names", "store_tensors", "stored_tensors"]
 
 
-def hold(tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> nn.Module:
+def store_tensors(tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) -> nn.Module:
     """Copies of tensors as buffers of a module, so that they move and are saved with the posterior."""
     held, left_out = nn.Module(), set(transient)
     for name, tensor in tensors.items():
-        held.register_buffer(held_key(name), tensor.detach().clone(), persistent=name not in left_out)
+        held.register_buffer(buffer_key(name), tensor.detach().clone(), persistent=name not in left_out)
     return held
 
 
-def held_tensors(held: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
-    """What `hold` holds, by the names it was given."""
-    return {name: held._buffers[held_key(name)] for name in names}  # type: ignore[misc]
+def stored_tensors(held: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
+    """What `store_tensors` holds, by the names it was given."""
+    return {name: held._buffers[buffer_key(name)] for name in names}  # type: ignore[misc]
 
 
-def held_key(name: str) -> str:
+def buffer_key(name: str) -> str:
     """A dotted name as the name of a buffer, which may have no dots."""
     return name.replace(".", "/")
 

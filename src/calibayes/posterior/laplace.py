@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import integer, positive, positive_integer
-from calibayes.data.input_structure import batch_length, moved, rows
+from calibayes.data.input_structure import batch_length, rows, to_device
 from calibayes.data.sources import Batch, as_source
-from calibayes.device_precision import widest
+from calibayes.device_precision import widest_float
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.head import Head
@@ -130,7 +130,7 @@ class LastLayerLaplace(NetworkPosterior):
             batches = as_source(data, batch_size, "data").ordered()
             first = next(batches)
             few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
-            layer = output_layer(net, moved(few, device), where)
+            layer = output_layer(net, to_device(few, device), where)
             hold_all_but(net, layer)
             posterior = cls(net, layer, covariance)
             posterior._fit(chain([first], batches), temperature)
@@ -198,7 +198,7 @@ class LastLayerLaplace(NetworkPosterior):
 
     @torch.no_grad()
     def _fit(self, batches: Iterable[Batch], temperature: float) -> None:
-        wide = torch.zeros((), dtype=widest(self.device), device=self.device)
+        wide = torch.zeros((), dtype=widest_float(self.device), device=self.device)
         total = _KINDS[self.covariance][1](*_shape(self.structure(), self.layer), wide)
         likelihood = 0.0
         for features, logits, targets, weights in self._passed(batches, "data"):
@@ -219,13 +219,13 @@ class LastLayerLaplace(NetworkPosterior):
     def _passed(self, batches: Iterable[Batch], name: str) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
         """Features, logits, labels and weights of each batch."""
         for batch in batches:
-            features, logits = self._features(moved(batch.inputs, self.device), name)
+            features, logits = self._features(to_device(batch.inputs, self.device), name)
             targets = batch.targets.to(self.device)
             if len(targets) != len(logits):
                 raise DataError(f"A batch of `{name}` has {len(logits)} inputs and {len(targets)} labels.")
             check_labels(targets, logits.shape[1])
             weights = torch.ones(len(targets), dtype=torch.float64) if batch.weights is None else batch.weights
-            yield features, logits, targets, weights.to(widest(self.device)).to(self.device)
+            yield features, logits, targets, weights.to(widest_float(self.device)).to(self.device)
 
     def _features(self, inputs: Any, name: str) -> tuple[Tensor, Tensor]:
         """What reaches the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""

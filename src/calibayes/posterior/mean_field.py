@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from calibayes.checks import natural_number
+from calibayes.checks import non_negative_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.gaussian_group import GaussianGroup
@@ -160,7 +160,7 @@ def _check_epochs_before(value: Any) -> None:
             f"Expected `epochs_before` to be a number of epochs, or a share of them between 0 and 1, but got {value!r}."
         )
     if not isinstance(value, float):
-        natural_number("epochs_before", value)
+        non_negative_integer("epochs_before", value)
 
 
 def _joined(vectors: list[nn.Parameter]) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import positive_integer
-from calibayes.data.input_structure import batch_length, moved
+from calibayes.data.input_structure import batch_length, to_device
 from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
@@ -231,7 +231,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
         """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
         if samples == "closed-form":
-            yield Output(0, [self.closed_form(moved(each, self.device)) for each in block])
+            yield Output(0, [self.closed_form(to_device(each, self.device)) for each in block])
             return
         count = 1 if samples == "mean" or not self.random else samples
         device, features = self.device, None
@@ -243,7 +243,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
                     if features is not None and self.head is not None:
                         yield Output(0, self.head.outputs(self._skeleton, self._values(vectors), features))
                         continue
-                    inputs = (moved(each, device) for each in block)
+                    inputs = (to_device(each, device) for each in block)
                     if self.head is None or count == 1:
                         yield Output(0, self.calls(vectors, inputs))
                         continue

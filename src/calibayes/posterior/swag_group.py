@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, final
 import torch
 from torch import Tensor
 
-from calibayes.checks import natural_number, positive, positive_integer, share
+from calibayes.checks import fraction, non_negative_integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Layout
 from calibayes.posterior.point_group import TrainedAsPoint
@@ -29,14 +29,14 @@ class Collection:
 
     def __post_init__(self) -> None:
         if isinstance(self.start_epoch, float):
-            share("start_epoch", self.start_epoch)
+            fraction("start_epoch", self.start_epoch)
         else:
             positive_integer("start_epoch", self.start_epoch)
         if self.every not in ("epoch", "step"):
             if isinstance(self.every, str):
                 raise InvalidArgumentError(f"Expected `every` to be 'epoch', 'step' or so many steps, but got {self.every!r}.")
             positive_integer("every", self.every)
-        if natural_number("rank", self.rank) == 1:
+        if non_negative_integer("rank", self.rank) == 1:
             raise InvalidArgumentError("Expected `rank` to be 0 (variances alone) or at least 2, but got 1.")
         positive("scale", self.scale)
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from calibayes.checks import positive, positive_integer
-from calibayes.data.input_structure import moved
+from calibayes.data.input_structure import to_device
 from calibayes.data.sources import Batch, as_source
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.mean_field import MeanField
@@ -143,4 +143,4 @@ class _Search:
     def _moved(self) -> Iterator[Batch]:
         device = self._posterior.device
         for batch in self._batches():
-            yield batch._replace(inputs=moved(batch.inputs, device), targets=batch.targets.to(device))
+            yield batch._replace(inputs=to_device(batch.inputs, device), targets=batch.targets.to(device))

@@ -8,10 +8,12 @@ from calibayes.metrics.prediction_arrays import Array
 from calibayes.posthoc.abstract_scaling import PosthocWarning
 from calibayes.posthoc.temperature import TemperatureScaling
 
-__all__ = ["settled_temperature"]
+__all__ = ["temperature_or_identity"]
 
 
-def settled_temperature(probs: Array, targets: Array, weights: Array | None = None) -> tuple[TemperatureScaling, str | None]:
+def temperature_or_identity(
+    probs: Array, targets: Array, weights: Array | None = None
+) -> tuple[TemperatureScaling, str | None]:
     """Temperature scaling fitted on held-out predictions, or one that changes nothing, and why.
 
     Where every held-out example is decided right, the best temperature is zero: a bound in its place would be a number that

@@ -19,7 +19,7 @@ from calibayes.randomness import generator_for
 
 __all__ = ["TemperatureEffect", "Verdict", "compared", "mended", "verdict"]
 
-Kind = Literal["over-confident", "under-confident", "mixed", "calibrated", "unclear"]
+VerdictKind = Literal["over-confident", "under-confident", "mixed", "calibrated", "unclear"]
 
 _NEGLIGIBLE = 0.01  # a calibration error that nobody need care about
 _WIDE = 0.05  # an interval that leaves everything open
@@ -38,7 +38,7 @@ class Verdict:
         text: in a sentence or two.
     """
 
-    kind: Kind
+    kind: VerdictKind
     text: str
 
 
@@ -121,7 +121,7 @@ def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
             "calibrated", f"Calibrated: it says {says} and is right {right}; its calibration error (ECE) is at most {at_most}."
         )
     if gap.low > 0 or gap.high < 0:
-        kind: Kind = "over-confident" if gap.low > 0 else "under-confident"
+        kind: VerdictKind = "over-confident" if gap.low > 0 else "under-confident"
         doubt = ""
         if scores.intervals["accuracy"].high < 1 / scores.classes:
             doubt = " That is less often than by guessing: are the labels in the order of the predictions?"

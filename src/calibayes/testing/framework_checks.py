@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from calibayes.extras import package
+from calibayes.extras import require_package
 from calibayes.testing.check_runner import run_checks
 from calibayes.testing.comparisons import close
 from calibayes.testing.network_cases import NetworkCase
@@ -79,7 +79,7 @@ def _subject(factory: Factory) -> PosteriorSubject:
 
 def check_training_and_prediction_with_lightning(subject: PosteriorSubject) -> None:
     """Two epochs end with the weights of `fit`, and the Trainer predicts what `predict` does."""
-    trainer_class = package("lightning.pytorch", "check_under_lightning", "lightning").Trainer
+    trainer_class = require_package("lightning.pytorch", "check_under_lightning", "lightning").Trainer
     from calibayes.lightning import CalibayesModule
 
     data = ExampleRows(*subject.case.data(double=True))
@@ -100,7 +100,7 @@ def check_training_and_prediction_with_lightning(subject: PosteriorSubject) -> N
 
 def check_a_step_and_prediction_with_transformers(subject: PosteriorSubject) -> None:
     """A step is that of `fit`, and the Trainer predicts what `predict` does."""
-    arguments_class = package("transformers", "check_under_transformers").TrainingArguments
+    arguments_class = require_package("transformers", "check_under_transformers").TrainingArguments
     from calibayes.transformers import CalibayesTrainer
 
     x, y = subject.case.data(double=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from calibayes.data.input_structure import batch_length, moved, rows
+from calibayes.data.input_structure import batch_length, rows, to_device
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.network_outputs import logits_of
@@ -82,7 +82,7 @@ def check_samples_do_not_depend_on_their_number(subject: PosteriorSubject) -> No
 
 def _samples(subject: PosteriorSubject, posterior: Posterior, count: int) -> list[list[Tensor]]:
     """Each member's networks' logits."""
-    x = moved(subject.case.data(double=True)[0], posterior.device)
+    x = to_device(subject.case.data(double=True)[0], posterior.device)
     found: list[list[Tensor]] = [[] for _ in posterior.members]
     with torch.no_grad(), posterior.evaluating():
         for member, outputs in posterior.outputs([x], count, 7):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
-from calibayes.data.input_structure import moved, rows
+from calibayes.data.input_structure import rows, to_device
 from calibayes.data.sources import Batch
 from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.posterior.ensemble import member_seed
@@ -81,7 +81,7 @@ def norm_statistics(
             for part in instance_norms:
                 part.momentum = 1.0 / number
             seed_globally(seed, "network", number)
-            posterior.call(vectors, moved(inputs, device), buffers)
+            posterior.call(vectors, to_device(inputs, device), buffers)
     return {name: buffers[name] for name in names}
 
 

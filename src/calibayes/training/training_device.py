@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from calibayes.data.input_structure import moved
+from calibayes.data.input_structure import to_device
 from calibayes.data.sources import Batch
-from calibayes.device_precision import widest
+from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu
 from calibayes.errors import InvalidArgumentError
@@ -28,5 +28,5 @@ def chosen_device(device: str | torch.device | None, processes: Processes = ALON
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
     """The same batch on a device."""
-    weights = None if batch.weights is None else batch.weights.to(device, widest(device))
-    return Batch(moved(batch.inputs, device), batch.targets.to(device), batch.total, weights)
+    weights = None if batch.weights is None else batch.weights.to(device, widest_float(device))
+    return Batch(to_device(batch.inputs, device), batch.targets.to(device), batch.total, weights)

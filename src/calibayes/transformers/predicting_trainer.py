@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from calibayes import metrics
 from calibayes.data.sources import Batch, as_batch
 from calibayes.data.sources.datasets import DatasetSource
-from calibayes.device_precision import widest
+from calibayes.device_precision import widest_float
 from calibayes.errors import DataError
 from calibayes.predictive import Predictive, Samples, predict, samples_for
 from calibayes.training.framework_run import TrainingData
@@ -76,7 +76,7 @@ class PredictingTrainer(PosteriorTrainer):
                 batch_size=self.args.eval_batch_size,
                 seed=self.args.seed,
                 keep_samples=keep_samples,
-                dtype=widest(self.posterior.device),
+                dtype=widest_float(self.posterior.device),
                 group="auto" if shared and self.args.world_size > 1 else None,
             )
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from calibayes import checkpoint
 from calibayes.errors import CheckpointError, ModelFileError
-from calibayes.extras import package
+from calibayes.extras import require_package
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 from calibayes.training.framework_run import check_saved_average
@@ -129,7 +129,7 @@ def _network(place: Path) -> nn.Module:
 
 
 def _adapted(network: nn.Module, name: str, place: Path) -> nn.Module:
-    peft = package("peft", f"{place}, which holds adapters,", extra="transformers")
+    peft = require_package("peft", f"{place}, which holds adapters,", extra="transformers")
     adapters = peft.PeftConfig.from_pretrained(place)
     base, adapters.base_model_name_or_path = adapters.base_model_name_or_path, None  # peft warns of another name
     found: nn.Module = peft.get_peft_model(network, adapters, adapter_name=name)

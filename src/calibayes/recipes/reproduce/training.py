@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.calibration import DECE, MMCE, WMMCE
 from calibayes.calibration.measures import Measure
-from calibayes.checks import integer, natural_number, nearest, positive, positive_integer
+from calibayes.checks import integer, nearest, non_negative_integer, positive, positive_integer
 from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
@@ -97,7 +97,7 @@ class Training:
             positive_integer(name, getattr(self, name))
         integer("seed", self.seed)
         for name in ("start_epochs", "warm_up", "held_out"):
-            natural_number(name, getattr(self, name))
+            non_negative_integer(name, getattr(self, name))
         positive("learning_rate", self.learning_rate)
         if has_beta(self.scheme) and not self.beta > 0:
             raise InvalidArgumentError(f"Expected `beta` to be positive for {self.scheme!r}, but got {self.beta!r}.")
