@@ -5,9 +5,7 @@ A check that passes costs two reductions over the array; only a check that fails
 
 from __future__ import annotations
 
-import difflib
 import operator
-from collections.abc import Iterable
 from numbers import Real
 from typing import Literal, SupportsIndex
 
@@ -27,7 +25,6 @@ __all__ = [
     "integer",
     "is_real",
     "moderate_positive",
-    "nearest",
     "non_negative_integer",
     "number_of_samples",
     "positive",
@@ -233,17 +230,3 @@ def _place(index: tuple[int, ...]) -> str:
 def _show(row: Tensor) -> str:
     head = ", ".join(f"{value:.4g}" for value in row[:5].tolist())
     return f"[{head}, …]" if row.numel() > 5 else f"[{head}]"
-
-
-def nearest(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """What to tell someone whose ``name`` is none of those that are ``known``.
-
-    Examples:
-        >>> nearest("lamb", ["lam", "beta"])
-        "Did you mean 'lam'?"
-        >>> nearest("x", ["lam", "beta"])
-        'They are lam, beta.'
-    """
-    names = list(known)
-    near = difflib.get_close_matches(str(name), names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else otherwise or f"They are {', '.join(names)}."

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.errors import InvalidArgumentError, InvalidTargetsError
+from calibayes.wording import first_few
 
 __all__ = ["Classifier", "predictions_of"]
 
@@ -63,7 +64,7 @@ def _columns(labels: npt.NDArray[Any], classes: npt.NDArray[Any], name: str) -> 
     found = [column.get(label, -1) for label in labels.tolist()]
     if -1 in found:
         row = found.index(-1)
-        known = ", ".join(map(repr, classes[:5].tolist())) + (", …" if len(classes) > 5 else "")
+        known = first_few([repr(label) for label in classes.tolist()], 5)
         raise InvalidTargetsError(
             f"Label {row} of `y` is {labels.tolist()[row]!r}, which {name} was not fitted on: it knows {known}. "
             "Leave such examples out, or fit the classifier on them too."

@@ -9,11 +9,12 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from calibayes.checks import fraction, integer, moderate_positive, nearest, positive, positive_integer
+from calibayes.checks import fraction, integer, moderate_positive, positive, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
+from calibayes.wording import did_you_mean
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
 
@@ -109,7 +110,7 @@ class DataSettings:
         for said, value in given.items():
             name = said.replace("-", "_")
             if name not in hints:
-                raise InvalidArgumentError(f"There is no setting {said!r}. {nearest(name, hints)}")
+                raise InvalidArgumentError(f"There is no setting {said!r}. {did_you_mean(name, hints)}")
             if name in found:
                 raise InvalidArgumentError(f"Expected {name!r} once, but it is there with a dash and with an underscore.")
             found[name] = _fitted(said, value, hints[name])

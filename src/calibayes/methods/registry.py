@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from torch import nn
 
-from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods.method_settings import MethodSettings
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.wording import did_you_mean
 
 __all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "register_method"]
 
@@ -76,7 +76,7 @@ class Method(Generic[S]):
             if not self.has(name):
                 known = f"It has {', '.join(self.setting_names())}."
                 raise InvalidArgumentError(
-                    f"The method {self.name!r} has no setting {name!r}. {nearest(name, self.setting_names(), known)}"
+                    f"The method {self.name!r} has no setting {name!r}. {did_you_mean(name, self.setting_names(), known)}"
                 )
         return self.settings(**settings)
 
@@ -154,7 +154,7 @@ def build(method: str, net: Network, **settings: Any) -> Plan:
 
 
 def _closest(name: object) -> str:
-    return nearest(name, _known(), "Other packages register theirs with `register_method`.")
+    return did_you_mean(name, _known(), "Other packages register theirs with `register_method`.")
 
 
 def _known() -> dict[str, Method[Any]]:

@@ -17,6 +17,7 @@ from calibayes.posterior.network_posterior import NetworkPosterior, trained_netw
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
 from calibayes.posterior.weight_selection import choose
+from calibayes.wording import first_few
 
 __all__ = ["MCDropout"]
 
@@ -142,5 +143,4 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _listed(layers: Mapping[str, float]) -> str:
-    shown = [f"{name!r} (p={p:g})" for name, p in list(layers.items())[:8]]
-    return ", ".join(shown) + (", …" if len(layers) > 8 else "")
+    return first_few([f"{name!r} (p={p:g})" for name, p in layers.items()])

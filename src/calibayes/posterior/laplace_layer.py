@@ -12,6 +12,7 @@ from calibayes.errors import EmptySelectionError, InvalidArgumentError, Unsuppor
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.network_outputs import explained, logits_of
 from calibayes.posterior.weight_selection import Role, WeightChoice, Where, choose
+from calibayes.wording import first_few
 
 __all__ = ["hold_all_but", "last_layer_choices", "last_linear", "output_layer", "working_copy"]
 
@@ -135,8 +136,7 @@ def _check_where(net: nn.Module, name: str, where: Where) -> None:
     chosen = [choice.name for choice in choose(Skeleton(net), where, bayesian=True) if choice.role == "bayesian"]
     own = [f"{name}.{key}".lstrip(".") for key, _ in net.get_submodule(name).named_parameters()]
     if set(chosen) != set(own):
-        told = ", ".join(chosen[:4]) + (", …" if len(chosen) > 4 else "")
         raise InvalidArgumentError(
-            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear "
-            f"that gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
+            f"`where={where!r}` chooses {first_few(chosen, 4)}, but a last-layer Laplace approximation is over all "
+            f"weights of the nn.Linear that gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
         )

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from calibayes.checks import positive
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
+from calibayes.wording import first_few
 
 __all__ = ["PatternSetting", "Role", "WeightChoice", "Where", "audit_table", "choose", "grouped", "settings_of"]
 
@@ -185,7 +186,7 @@ def _normalisation_layers(module: nn.Module) -> dict[str, str]:
 
 
 def _told(choices: Sequence[WeightChoice]) -> str:
-    return ", ".join(c.name for c in choices[:8]) + (", …" if len(choices) > 8 else "")
+    return first_few([choice.name for choice in choices])
 
 
 def _check_selection(choices: Sequence[WeightChoice], where: Patterns, matched: set[str], bayesian: bool) -> None:

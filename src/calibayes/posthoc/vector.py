@@ -11,6 +11,7 @@ from calibayes.checks import positive
 from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.posthoc.abstract_scaling import Scaling
 from calibayes.posthoc.log_scores import blocks, log_scores
+from calibayes.wording import first_few
 
 __all__ = ["VectorScaling"]
 
@@ -163,7 +164,7 @@ def _unsettled(found: Predictions, parts: _Parts, scale: Tensor, bias: Tensor) -
     reasons = []
     absent = (torch.bincount(found.targets, found.mass, found.classes) == 0).nonzero()[:, 0].tolist()
     if absent:
-        shown = ", ".join(map(str, absent[:5])) + (", …" if len(absent) > 5 else "")
+        shown = first_few([str(label) for label in absent], 5)
         reasons.append(f"the labels hold no example of {len(absent)} of the {found.classes} classes ({shown})")
     if all(_all_first(scores * scale + bias, labels, mass) for scores, labels, mass in parts):
         reasons.append("every held-out example can be decided right")

@@ -16,6 +16,7 @@ from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.posthoc.temperature import HIGHEST, LOWEST
 from calibayes.randomness import generator_for
+from calibayes.wording import joined, percent
 
 __all__ = ["TemperatureEffect", "Verdict", "compared", "mended", "verdict"]
 
@@ -113,7 +114,7 @@ def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
         scores: of `evaluate`, with intervals.
         mending: what temperature scaling would do.
     """
-    says, right = _percent(scores.confidence), _percent(scores.accuracy)
+    says, right = percent(scores.confidence), percent(scores.accuracy)
     gap, error = scores.intervals["overconfidence"], scores.intervals["ece"]
     at_most = f"{100 * error.high:.2g} %"
     if error.high <= _NEGLIGIBLE:
@@ -131,7 +132,7 @@ def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
         return Verdict(
             "mixed",
             f"Mixed: on average it says {says} and is right {right}, but it is too sure in some places and not sure enough "
-            f"in others (ECE {_percent(error.low)} to {_percent(error.high)}){_remedy(mending)}.",
+            f"in others (ECE {percent(error.low)} to {percent(error.high)}){_remedy(mending)}.",
         )
     if error.high > _WIDE or math.isnan(error.high):
         return Verdict(
@@ -161,15 +162,15 @@ def compared(first: str, second: str, found: dict[str, Difference]) -> str:
         (better if (value > 0) == (name == "accuracy") else worse).append(by)
     parts = []
     if better:
-        parts.append(f"{first} is better than {second} in {_listed(better)}")
+        parts.append(f"{first} is better than {second} in {joined(better)}")
     if worse:
         parts.append(
-            f"{second} is better in {_listed(worse)}" if better else f"{second} is better than {first} in {_listed(worse)}"
+            f"{second} is better in {joined(worse)}" if better else f"{second} is better than {first} in {joined(worse)}"
         )
     if open_ and not parts:
-        return f"No clear difference between {first} and {second} in {_listed(open_)}."
+        return f"No clear difference between {first} and {second} in {joined(open_)}."
     if open_:
-        parts.append(f"no clear difference in {_listed(open_)}")
+        parts.append(f"no clear difference in {joined(open_)}")
     return "; ".join(parts) + "."
 
 
@@ -209,12 +210,3 @@ def _two_columns(logits: Tensor) -> Tensor:
     """A single column of logits is the log-odds of class 1."""
     column = logits.reshape(len(logits), -1)
     return torch.cat((torch.zeros_like(column), column), -1) if column.shape[1] == 1 else column
-
-
-def _percent(value: float) -> str:
-    shown = f"{100 * value:.0f}"
-    return f"{100 * value:.1f} %" if shown in ("0", "100") else f"{shown} %"
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

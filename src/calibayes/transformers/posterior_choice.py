@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
-from calibayes.checks import nearest, positive
+from calibayes.checks import positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import METHODS, Method, Plan, build, method_named
 from calibayes.methods.fit_arguments import fit_settings
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where
+from calibayes.wording import did_you_mean, shortened
 
 __all__ = ["PosteriorChoice"]
 
@@ -50,14 +50,14 @@ class PosteriorChoice:
             known = [*_SHORT, *METHODS]
             raise InvalidArgumentError(
                 f"Expected `posterior` to be one of {', '.join(known)}, or a posterior, but got {self.kind!r}. "
-                f"{nearest(self.kind, known, 'Other methods are registered with `register_method`.')}"
+                f"{did_you_mean(self.kind, known, 'Other methods are registered with `register_method`.')}"
             )
         given, settings = self._given(), dict(self.settings or {})
         for name, value in given.items():
             self._check_used(name, value)
         if self.method is None:
             if settings:
-                shown = reprlib.repr(settings)
+                shown = shortened(settings)
                 raise InvalidArgumentError(
                     f"A posterior that is given has its settings, but `method_settings` is {shown}. Leave it out."
                 )
@@ -117,7 +117,7 @@ class PosteriorChoice:
         return given if self.prior_mean == "initial" else {**given, "prior_mean": self.prior_mean}
 
     def _check_used(self, name: str, value: Any) -> None:
-        shown = f"`{name}` is {reprlib.repr(value)}"
+        shown = f"`{name}` is {shortened(value)}"
         bayesian = (
             bool(self.ready.num_bayesian) if self.ready is not None else self.method is not None and self.method.has("where")
         )

@@ -13,8 +13,9 @@ from calibayes.data.input_structure import as_tensors
 from calibayes.data.sources.batch_source import Batch
 from calibayes.errors import DataError
 from calibayes.numpy_arrays import from_numpy
+from calibayes.wording import type_name
 
-__all__ = ["as_batch", "described", "labelled", "labels", "weights"]
+__all__ = ["as_batch", "labelled", "labels", "weights"]
 
 
 def as_batch(batch: Any, name: str) -> Batch:
@@ -26,7 +27,7 @@ def as_batch(batch: Any, name: str) -> Batch:
         inputs = as_tensors(batch[0]) if len(batch) == 2 else tuple(as_tensors(part) for part in batch[:-1])
         return labelled(inputs, batch[-1], name)
     raise DataError(
-        f"Expected every batch of `{name}` to be (inputs, targets) or a dict with 'labels', but got {described(batch)}."
+        f"Expected every batch of `{name}` to be (inputs, targets) or a dict with 'labels', but got {type_name(batch)}."
     )
 
 
@@ -40,7 +41,7 @@ def labels(targets: Any, name: str) -> Tensor:
             )
         targets = from_numpy(targets)
     if not isinstance(targets, Tensor):
-        raise DataError(f"The targets of `{name}` must be a tensor of class indices, but are {described(targets)}.")
+        raise DataError(f"The targets of `{name}` must be a tensor of class indices, but are {type_name(targets)}.")
     if targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool:
         raise DataError(f"The targets of `{name}` must be class indices of an integer type, but are {targets.dtype}.")
     return targets.long()
@@ -72,12 +73,3 @@ def labelled(inputs: Any, targets: Any, name: str) -> Batch:
             f"{list(targets.shape)}. One-hot labels: pass `y.argmax(-1)`."
         )
     return Batch(inputs, targets, len(targets))
-
-
-def described(value: Any) -> str:
-    """What something is, for an error message."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"a {type(value).__name__} of {[type(part).__name__ for part in value[:4]]}"
-    if isinstance(value, Mapping):
-        return f"a {type(value).__name__} with {list(value)[:8]}"
-    return f"a {type(value).__name__}"

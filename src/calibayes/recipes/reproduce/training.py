@@ -12,7 +12,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.calibration import DECE, MMCE, WMMCE
 from calibayes.calibration.measures import Measure
-from calibayes.checks import integer, nearest, non_negative_integer, positive, positive_integer
+from calibayes.checks import integer, non_negative_integer, positive, positive_integer
 from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
@@ -25,6 +25,7 @@ from calibayes.randomness import generator_for, seeded
 from calibayes.recipes.reproduce.scoring import Watch, rounded
 from calibayes.schedules import Linear
 from calibayes.training import History, fit
+from calibayes.wording import did_you_mean
 
 __all__ = ["Training", "trained"]
 
@@ -122,7 +123,7 @@ class Training:
         known = [field.name for field in fields(cls)]
         for name in settings:
             if name not in known:
-                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {nearest(name, known)}")
+                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {did_you_mean(name, known)}")
         return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:
