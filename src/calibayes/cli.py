@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 import calibayes
 from calibayes.commands import compare, data, demo, evaluate, methods, predict, reproduce, sweep, train
 from calibayes.errors import CalibayesError
+from calibayes.terminal import EXIT_INVALID_INPUT, print_error
 
 __all__ = ["app"]
 
@@ -30,15 +31,15 @@ class _Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except CalibayesError as error:
-            typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
-            raise typer.Exit(2) from None
+            print_error(error)
+            raise typer.Exit(EXIT_INVALID_INPUT) from None
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             where = f" to {error.filename!r}" if error.filename else ""
-            typer.echo(f"calibayes: cannot write{where}: {error.strerror}. Make room, and try again.", err=True)
+            print_error(f"cannot write{where}: {error.strerror}. Make room, and try again.")
             _forget_output()
-            raise typer.Exit(2) from None
+            raise typer.Exit(EXIT_INVALID_INPUT) from None
 
 
 def _forget_output() -> None:

@@ -10,8 +10,8 @@ import typer
 
 from calibayes.commands import data_options as given
 from calibayes.commands.methods import method_settings
-from calibayes.commands.typed import typed
 from calibayes.errors import InvalidArgumentError
+from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
 __all__ = ["compare"]
 
@@ -70,7 +70,6 @@ def compare(
     λ, β and temperatures are chosen on validation examples; test examples decide nothing but the answer. Differences have
     intervals for the chance of the test examples and of the seeds.
     """
-    from rich.console import Console
 
     from calibayes.recipes.compare import Settings
     from calibayes.recipes.compare.show import show
@@ -84,7 +83,7 @@ def compare(
         **_methods(methods, set_),
     )
 
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     said = given.typed_in(ctx, (*_OF_A_FILE, "config"))
     if data is None:
         if said:
@@ -92,7 +91,7 @@ def compare(
             raise InvalidArgumentError(
                 f"Expected a file or folder of your own with {flag}: calibayes compare data.csv {flag} …"
             )
-        show(settings, out, console=console, aside=aside, command=typed(), workers=workers)
+        show(settings, out, console=console, aside=aside, command=typed_command(), workers=workers)
         return
     from calibayes.files import DataSettings, file_task
 
@@ -100,8 +99,8 @@ def compare(
     seed = {"seed": said.pop("split_seed")} if "split_seed" in said else {}
     task, settings, notes = file_task(data, DataSettings.of({**own, **said, **seed}), settings, epochs=epochs)
     for note in (*unused, *notes):
-        aside.print(note, markup=False, soft_wrap=True)
-    show(settings, out, console=console, aside=aside, command=typed(), task=task, workers=workers)
+        print_line(aside, note)
+    show(settings, out, console=console, aside=aside, command=typed_command(), task=task, workers=workers)
 
 
 def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:

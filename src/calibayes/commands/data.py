@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from calibayes.commands.typed import INTERRUPTED
 from calibayes.errors import CalibayesError
+from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, stdout_console
 
 __all__ = ["app"]
 
@@ -46,15 +46,15 @@ def get(
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
             typer.echo("Stopped. What has come is kept: the same command goes on with it.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         except CalibayesError as error:
-            typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
+            print_error(error)
             failed = True
         else:
             extra = "" if state.status == "whole" else f" ({state.note}; remove it to get all)"
             typer.echo(f"{each.title}: {data_folder(folder) / each.place}{extra}")
     if failed:
-        raise typer.Exit(2)
+        raise typer.Exit(EXIT_INVALID_INPUT)
 
 
 @app.command(name="list")
@@ -91,15 +91,14 @@ def list_(
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
 
     from calibayes.data.fetching import megabytes
 
-    console = Console(highlight=False)
+    console = stdout_console()
     width = max(len(row["name"]) for row in rows) + 2
     for row in rows:
         state = f"{row['status']} ({row['note']})" if row["note"] else row["status"]
         lines = [f"{row['title']}: {row['what']}", f"{state}: {row['path']}"]
         if row["status"] in ("missing", "damaged"):
             lines.append(f"get it: {row['command']}, {megabytes(row['download_bytes'])}")
-        console.print(row["name"].ljust(width) + f"\n{' ' * width}".join(lines), markup=False, soft_wrap=True)
+        print_line(console, row["name"].ljust(width) + f"\n{' ' * width}".join(lines))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calibayes.commands.typed import typed
+from calibayes.terminal import status_console, stdout_console, typed_command
 
 __all__ = ["demo"]
 
@@ -25,11 +25,10 @@ def demo(
     distribution over its weights. All are trained alike on Fashion-MNIST, which comes with calibayes, and scored on test images
     that none of them has seen.
     """
-    from rich.console import Console
 
     from calibayes.recipes.demo import Settings
     from calibayes.recipes.demo.show import show
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    show(settings, out, console=console, aside=aside, command=typed())
+    console, aside = stdout_console(), status_console()
+    show(settings, out, console=console, aside=aside, command=typed_command())

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands.output_paths import check_output_path
-from calibayes.commands.typed import typed
+from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
 __all__ = ["evaluate"]
 
@@ -47,7 +47,6 @@ def evaluate(
 
         calibayes evaluate predictions.csv --report page.html
     """
-    from rich.console import Console
 
     from calibayes.checks import fraction, positive_integer
     from calibayes.data.predictions import align, read_predictions
@@ -77,9 +76,9 @@ def evaluate(
             for path in files
         ]
     )
-    aside = Console(stderr=True, highlight=False)
+    aside = status_console()
     for table in tables:
-        aside.print(f"{table.path}: {table.describe()}", markup=False, soft_wrap=True)
+        print_line(aside, f"{table.path}: {table.describe()}")
     found = study(
         {table.name: table.probs for table in tables},
         tables[0].targets,
@@ -91,13 +90,13 @@ def evaluate(
         replicates=replicates,
         seed=seed,
         target_accuracy=target_accuracy,
-        origin={"command": typed(), "files": [str(table.path) for table in tables]},
+        origin={"command": typed_command(), "files": [str(table.path) for table in tables]},
     )
     if report is not None:  # before anything is printed: whoever reads that may stop listening
         write_page(found.to_dict(), report)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
-        show(found, Console(highlight=False))
+        show(found, stdout_console())
     if report is not None:
-        aside.print(f"Written: {report}", markup=False, soft_wrap=True)
+        print_line(aside, f"Written: {report}")

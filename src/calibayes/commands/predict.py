@@ -10,6 +10,7 @@ import typer
 
 from calibayes.commands import data_options as given
 from calibayes.commands.output_paths import check_output_path
+from calibayes.terminal import print_line, status_console, stdout_console
 
 __all__ = ["predict"]
 
@@ -48,12 +49,11 @@ def predict(
 
     Where the file has the true classes, calibayes evaluate out.csv says how far the confidence can be trusted.
     """
-    from rich.console import Console
 
     from calibayes.files import load, predict_file
 
     check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     done = predict_file(
         load(model),
         data,
@@ -65,7 +65,7 @@ def predict(
         samples=samples,
         encoding=encoding or "utf-8",
         delimiter=delimiter,
-        say=lambda line: aside.print(line, markup=False, soft_wrap=True),
+        say=lambda line: print_line(aside, line),
     )
     told = [f"{done.rows:,} rows, {100 * done.confidence:.0f} % sure on average."]
     if abstain_below is not None:
@@ -73,4 +73,4 @@ def predict(
     lines = [" ".join(told), f"Written: {out}"]
     if done.labelled:
         lines.append(f"Next: calibayes evaluate {shlex.quote(str(out))}")
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    print_line(console, "\n".join(lines))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibayes.commands.typed import INTERRUPTED, typed
 from calibayes.errors import InvalidArgumentError
+from calibayes.terminal import EXIT_FAILED, EXIT_INTERRUPTED, print_line, status_console, stdout_console, typed_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,9 +53,8 @@ def reproduce(
 
     trains what Fig. 1 shows, in a size that two cores finish, and writes figures, a table and every training's record.
     """
-    from rich.console import Console
 
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     _check_given(ctx, name)
     if name == "claims":
         from calibayes.recipes.reproduce.show_claims import show_claims
@@ -82,10 +81,10 @@ def reproduce(
             address=address,
         )
     except KeyboardInterrupt:
-        aside.print(f"Stopped. What is trained is kept in {out}; to go on: {typed()}", soft_wrap=True, markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+        print_line(aside, f"Stopped. What is trained is kept in {out}; to go on: {typed_command()}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     if not whole and not figures_only:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _check_given(ctx: typer.Context, name: str) -> None:
@@ -103,4 +102,4 @@ def _pretrain(preset: str, console: Console) -> None:
     path, record = pretrain(PRETRAININGS[check_preset(preset)])
     scores = ", ".join(f"{name} {value:.4f}" for name, value in record["test"].items())
     minutes = record["training_seconds"] / 60
-    console.print(f"{path}: {scores} on test images, {minutes:.0f} minutes of training.", soft_wrap=True, markup=False)
+    print_line(console, f"{path}: {scores} on test images, {minutes:.0f} minutes of training.")

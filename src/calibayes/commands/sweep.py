@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibayes.commands.typed import INTERRUPTED, typed
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
 from calibayes.sweeps.found import Sweep
 from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
+from calibayes.terminal import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    print_line,
+    print_results,
+    status_console,
+    stdout_console,
+    typed_command,
+)
 from calibayes.wording import counted
 
 if TYPE_CHECKING:
@@ -70,7 +78,6 @@ def sweep(
 
     Each result is a file in the folder. Stopped or killed, it goes on where it was. The exit code is 1 if trials failed.
     """
-    from rich.console import Console
 
     if config is None and set_ is None and seeds is None and trial is None:
         raise InvalidArgumentError("Expected something to run: --set lam=1,3,10, say, or --seeds 3, or a TOML file.")
@@ -82,7 +89,7 @@ def sweep(
     if name == _FASHION:
         settings = for_schemes(settings)
     folder = out or Path(plan.out or "calibayes-sweep")
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     check = _check_of(name)
     if dry_run:
         for each in settings:
@@ -108,9 +115,9 @@ def sweep(
         mlflow=experiment if mlflow else None,
         progress=aside,
     )
-    _print_found(console, found, columns, folder, time.monotonic() - begin)
+    _print_results(console, found, columns, folder, time.monotonic() - begin)
     if found.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _check_of(trial: str) -> Callable[[dict[str, Any]], object]:
@@ -130,48 +137,39 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
         return calibayes.sweep(name, settings, folder, **others)
     except KeyboardInterrupt:
         kept = len(_known(Store(folder), _keys(name, others["version"], settings), damaged=lambda path, error: None))
-        aside.print(
-            f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed()}", soft_wrap=True, markup=False
-        )
-        raise typer.Exit(INTERRUPTED) from None
+        print_line(aside, f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed_command()}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
-    from calibayes.recipes.compare.printing import print_found
+def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
     from calibayes.sweeps.summary import summary_table
 
     try:
         table = summary_table(found, columns)
     except InvalidArgumentError as error:  # a misspelt name is no reason to show nothing of a long sweep
-        console.print(str(error), soft_wrap=True, markup=False)
+        print_line(console, str(error))
         table = summary_table(found)
-    print_found(console, table, width=_WIDEST)
+    print_results(console, table, width=_WIDEST)
     names = found.varying()
     for trial in found.failed:
-        console.print(f"Failed: {_words(trial.settings, names)}: {trial.error}", soft_wrap=True, markup=False)
+        print_line(console, f"Failed: {_words(trial.settings, names)}: {trial.error}")
     failed = f", {len(found.failed)} failed" if found.failed else ""
     before = f" ({found.kept} from before)" if found.kept else ""
-    console.print(
-        f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.",
-        soft_wrap=True,
-        markup=False,
-    )
+    print_line(console, f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
 
 
 def _say_what_is_missing(
     console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str, keep_failures: bool
 ) -> None:
     keys = _keys(function_and_name(name)[1], version, settings)
-    known = _known(store, keys, damaged=lambda _, error: console.print(f"{error}.", soft_wrap=True, markup=False))
+    known = _known(store, keys, damaged=lambda _, error: print_line(console, f"{error}."))
     names = varying(settings)
     failed = "failed before" if keep_failures else "failed before: to run"
     states = [{None: "to run", True: "there", False: failed}[known.get(its_key)] for its_key in keys]
     for state, each in zip(states, settings, strict=True):
-        console.print(f"{state}: {_words(each, names)}", soft_wrap=True, markup=False)
+        print_line(console, f"{state}: {_words(each, names)}")
     left = sum(state.endswith("to run") for state in states)
-    console.print(
-        f"{left} of {len(settings)} trials of {name} to run; results go to {store.folder}.", soft_wrap=True, markup=False
-    )
+    print_line(console, f"{left} of {len(settings)} trials of {name} to run; results go to {store.folder}.")
 
 
 def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from calibayes.commands import data_options as given
 from calibayes.commands.methods import method_settings
 from calibayes.commands.output_paths import check_output_path
-from calibayes.commands.typed import INTERRUPTED
+from calibayes.terminal import EXIT_INTERRUPTED, print_line, print_results, status_console, stdout_console
 
 if TYPE_CHECKING:
     from calibayes.files import Trained
@@ -78,7 +78,6 @@ def train(
 
     A part of the examples decides when to stop, and another part, which decides nothing, is what the final table is about.
     """
-    from rich.console import Console
 
     from calibayes.files import TrainSettings, train
     from calibayes.files.settings import read_settings
@@ -88,12 +87,12 @@ def train(
     settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
     inputs = [path for path in (data, config) if path is not None and path.is_file()]
     check_output_path("--out", out, inputs, "the data or settings that are to be read")
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     try:
-        trained = train(data, settings, say=lambda line: aside.print(line, markup=False, soft_wrap=True), progress=None)
+        trained = train(data, settings, say=lambda line: print_line(aside, line), progress=None)
     except KeyboardInterrupt:
-        aside.print("Stopped. Nothing was written.", markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+        print_line(aside, "Stopped. Nothing was written.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     trained.model.save(out)
     _show(console, trained, data, out)
 
@@ -110,10 +109,9 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:
     """What the model is worth, and the next command to type."""
     from calibayes.files.words import closing_words, scores_table
-    from calibayes.recipes.compare.printing import print_found
 
-    print_found(console, scores_table(trained))
+    print_results(console, scores_table(trained))
     new = f"new{''.join(data.suffixes)}" if not data.is_dir() else "folder"
     following = f"calibayes predict {shlex.quote(str(out))} {new} -o predictions.csv"
     following += " --temperature" if trained.helps else ""
-    console.print(f"{closing_words(trained)}\nWritten: {out}\nNext: {following}", markup=False, soft_wrap=True)
+    print_line(console, f"{closing_words(trained)}\nWritten: {out}\nNext: {following}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from calibayes.metrics import METRICS, Difference
 from calibayes.metrics.score_table import BELOW, shown
 from calibayes.report.study import Model, Pair, Study
+from calibayes.terminal import print_results
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -34,7 +34,7 @@ class _Column(NamedTuple):
 
 def show(study: Study, console: Console) -> None:
     """Print verdicts, the table of every metric with intervals, and the differences of every two models."""
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.text import Text
 
     width = console.width if console.is_terminal else _WIDTH
@@ -46,12 +46,7 @@ def show(study: Study, console: Console) -> None:
         parts.append(
             Text("* the interval leaves zero out. Differences of calibration errors are without what chance adds to each.")
         )
-    if console.is_terminal:
-        console.print(Group(*parts))
-        return
-    text = io.StringIO()
-    Console(file=text, width=_WIDTH, color_system=None, force_terminal=False, highlight=False).print(Group(*parts))
-    console.out("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()), end="", highlight=False)
+    print_results(console, Group(*parts), _WIDTH)
 
 
 def _verdict(model: Model, named: bool) -> str:

@@ -15,16 +15,17 @@ from calibayes.checkpoint import CheckpointFolder
 from calibayes.data.sources import Batch, Source
 from calibayes.errors import CheckpointError
 from calibayes.posterior import Posterior
+from calibayes.terminal import ProgressDisplay, progress_console
 from calibayes.training.data_terms import TrainingPosition
 from calibayes.training.early_stopping import BestEpoch
 from calibayes.training.epoch_callback import OnEpoch, called
 from calibayes.training.history import History
 from calibayes.training.interrupt import Interrupt, interruptible
 from calibayes.training.norm_statistics import exchange_buffers, member_norm_statistics, replaced_buffers
-from calibayes.training.progress import Progress
 from calibayes.training.stacked_members import TogetherStepper
 from calibayes.training.step import Stepper
 from calibayes.training.training_device import on_device
+from calibayes.training.training_progress import TrainingProgress
 from calibayes.training.validation import validation_metrics
 from calibayes.training.weight_averaging import Averaging, WeightAverage
 from calibayes.training.weight_checks import check_alike, check_weights
@@ -98,10 +99,9 @@ class TrainingRun:
     def _go(self, posterior: Posterior) -> History:
         posterior.train()
         total = self.train.steps() * self.epochs
-        with (
-            interruptible() as interrupt,
-            Progress(total, self.epochs, self.progress if self.stepper.processes.first else False) as progress,
-        ):
+        console = progress_console(self.progress if self.stepper.processes.first else False)
+        with interruptible() as interrupt, ProgressDisplay(console) as display:
+            progress = TrainingProgress(display, total, self.epochs)
             while self.epoch < self.epochs and self.ending is None and not self._interrupted(interrupt):
                 if self._run_epoch(interrupt, progress):
                     self._end_epoch(progress)
@@ -119,7 +119,7 @@ class TrainingRun:
         posterior.finish(self._batches)
         return self.history
 
-    def _run_epoch(self, interrupt: Interrupt, progress: Progress) -> bool:
+    def _run_epoch(self, interrupt: Interrupt, progress: TrainingProgress) -> bool:
         """The rest of the present epoch; whether its end was reached."""
         device = self.stepper.posterior.device
         started = time.monotonic()
@@ -156,7 +156,7 @@ class TrainingRun:
         drawn = source.draw(count, self.seed, stream, place.epoch, place.batch, processes=processes)
         return on_device(drawn, self.stepper.posterior.device)
 
-    def _end_epoch(self, progress: Progress) -> None:
+    def _end_epoch(self, progress: TrainingProgress) -> None:
         check_weights(self.stepper.posterior, self.epoch + 1, self.step)
         self.stepper.posterior.after_epoch()
         if self.average is not None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from calibayes.cli import app
 from calibayes.sweeps import read
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 HOLD = """
 from pathlib import Path
 from tests.sweeps.acts import held
