@@ -50,7 +50,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
 
 
 def as_tree(posterior: Posterior) -> dict[str, Any]:
-    """What a file has to hold of a posterior, for `from_tree` to build it again."""
+    """Return what a file has to hold of a posterior, for `from_tree` to build it again."""
     return {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())}
 
 
@@ -98,7 +98,7 @@ def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
 
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
-    """What a file and a network must have in common, and how to build the posterior from the network."""
+    """Check a file against a network, and build the posterior from the network."""
     return {**posterior.config(), "training": posterior.training}
 
 

@@ -36,7 +36,7 @@ _ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
 
 def is_real(value: object) -> bool:
-    """Whether ``value`` is a real number, Python's or NumPy's; truth values are none."""
+    """Return True if ``value`` is a real number, Python's or NumPy's; truth values are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 

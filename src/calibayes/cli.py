@@ -43,7 +43,7 @@ class _Commands(TyperGroup):
 
 
 def _forget_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+    """Discard the output that could not be written, so that Python does not try again when it ends."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

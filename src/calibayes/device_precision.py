@@ -1,4 +1,4 @@
-"""What devices can do."""
+"""The precision that each device has."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _USUAL_SAMPLES = 20
 
 @dataclass(frozen=True)
 class Predictive:
-    r"""What an ensemble predicts, one row per example; uncertainties are in nats.
+    r"""The prediction of an ensemble, one row per example; uncertainties are in nats.
 
     Attributes:
         probs: $p(y|x,D)$, shape ``[n, K]``.
@@ -68,19 +68,19 @@ class Predictive:
 
     @property
     def epistemic(self) -> Tensor:
-        """What the samples disagree about: ``entropy`` minus ``aleatoric``, the mutual information of label and weights."""
+        """The disagreement of the samples: ``entropy`` minus ``aleatoric``, the mutual information of label and weights."""
         return (self.entropy - self.aleatoric).clamp_min(0)
 
     @property
     def between(self) -> Tensor:
-        """What the members of an `Ensemble` disagree about: the part of ``epistemic`` between them."""
+        """The disagreement of the members of an `Ensemble`: the part of ``epistemic`` between them."""
         if self.members_entropy is None:
             return torch.zeros_like(self.aleatoric)
         return (self.entropy - self.members_entropy).clamp_min(0)
 
     @property
     def within(self) -> Tensor:
-        """What the samples of each member disagree about: the rest of ``epistemic``."""
+        """The disagreement of the samples of each member: the rest of ``epistemic``."""
         return (self.epistemic - self.between).clamp_min(0)
 
 
@@ -175,7 +175,7 @@ def _check_shareable(posterior: Posterior, processes: Processes) -> None:
 
 
 def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Predictive:
-    """What all processes predict, in each of them."""
+    """Return what all processes predict, in each of them."""
     if processes.size == 1:
         return own
     kept = None if own.samples is None else whole(own.samples.movedim(1, 0), totals, processes).movedim(0, 1)

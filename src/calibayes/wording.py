@@ -1,4 +1,4 @@
-"""How values, lists, counts, sizes and durations are written in messages: on one line, whatever they hold."""
+"""The wording of values, lists, counts, sizes and durations in messages: on one line, whatever they hold."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredMeasure(ABC):
-    """Which confidence and correctness a measure sees.
+    """A measure of confidence and correctness, hard or smoothed.
 
     Attributes:
         mode: ``"soft"`` for the fully differentiable scores of eqs (rhat) and (chat), ``"hard"`` for Kumar et al.'s.
@@ -147,7 +147,7 @@ class MMCE(ScoredMeasure):
 
 
 def shares(r: Tensor, weights: Tensor | None) -> Tensor | float:
-    """What part of the whole each example is."""
+    """Return the fraction of the whole that each example is."""
     return 1 / r.shape[-1] if weights is None else weights / weights.sum(-1, keepdim=True)
 
 

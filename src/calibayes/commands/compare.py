@@ -104,7 +104,7 @@ def compare(
 
 
 def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:
-    """Who is compared, and the settings of each: those that were typed and that it has."""
+    """Return the methods to compare, and the settings of each: those that were typed and that it has."""
     from calibayes.methods import method_named
     from calibayes.methods.term_weights import takes_lam
     from calibayes.objective import SCHEMES

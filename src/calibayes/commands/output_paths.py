@@ -1,4 +1,4 @@
-"""Whether results can be written where the user wants them."""
+"""Check that results can be written where the user wants them."""
 
 from __future__ import annotations
 

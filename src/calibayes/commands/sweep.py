@@ -121,7 +121,7 @@ def sweep(
 
 
 def _check_of(trial: str) -> Callable[[dict[str, Any]], object]:
-    """What finds wrong settings before any trial runs."""
+    """Return a function that rejects wrong settings before any trial runs."""
     if trial == _FASHION:
         from calibayes.recipes.fashion import FashionTraining
 

@@ -98,7 +98,7 @@ def train(
 
 
 def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
-    """What was typed behind --set: settings of the training by their names, and those of the method in a dict."""
+    """Return what was typed after --set: settings of the training by their names, and those of the method in a dict."""
     from calibayes.files import TrainSettings
 
     found = method_settings(words)
@@ -107,7 +107,7 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:
-    """What the model is worth, and the next command to type."""
+    """Print the model's scores, and the next command to type."""
     from calibayes.files.words import closing_words, scores_table
 
     print_results(console, scores_table(trained))

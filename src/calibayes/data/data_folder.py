@@ -1,4 +1,4 @@
-"""Where data sets lie on this machine."""
+"""The folder of the data sets on this machine."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def required(path: Path, name: str, title: str) -> Path:
 
 
 def visible(folder: Path) -> list[Path]:
-    """What lies in a folder, in order, without the hidden files that file managers leave there."""
+    """Return the files and folders in a folder, sorted, without the hidden files that file managers leave there."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
 
 

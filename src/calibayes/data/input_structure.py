@@ -38,7 +38,7 @@ def to_device(inputs: Any, device: torch.device) -> Any:
 
 
 def batch_length(inputs: Any, name: str) -> int:
-    """How many examples inputs of any structure hold; they must agree."""
+    """Return the number of examples in inputs of any structure; all tensors must agree."""
     parts = tensors_in(inputs)
     lengths = {len(part) if part.dim() else 0 for part in parts}
     if len(lengths) != 1:

@@ -27,7 +27,7 @@ _CONFIDENCE: dict[str, Any] = {"color": INK, "linestyle": (0, (3, 2)), "linewidt
 
 
 class ConfidenceHistogramDisplay:
-    """How sure the classifier is, where it is right and where it is wrong.
+    """The histogram of confidence, of right and of wrong decisions.
 
     A bar shows the share of examples whose confidence lies in its bin, split into right and wrong decisions. Two lines
     mark the mean confidence and the accuracy; the shaded part between them is how much too sure, or not sure enough, the

@@ -14,7 +14,7 @@ __all__ = ["Classifier", "predictions_of"]
 
 
 class Classifier(Protocol):
-    """What `predictions_of` needs: probabilities, and the label that each of their columns stands for."""
+    """A classifier that `predictions_of` can use: it has probabilities, and the label that each of their columns stands for."""
 
     @property
     def classes_(self) -> Any:

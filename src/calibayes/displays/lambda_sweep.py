@@ -45,7 +45,7 @@ class SweepPoint(NamedTuple):
 
 
 class SweepDisplay:
-    r"""How a metric depends on $\lambda$, the weight of the calibration term, for each scheme.
+    r"""A metric as a function of $\lambda$, the weight of the calibration term, for each scheme.
 
     Lines are medians over seeds and shaded areas hold the central 60 % of the values, as in Fig. 2 of the paper. A scheme
     that has no $\lambda$, or was run at $\lambda = 0$ only (FNN and BNN), is a dashed horizontal line.
@@ -203,7 +203,7 @@ def _scale(ax: Axes, lams: Sequence[float], scale: AxisScale) -> None:
 
 
 def _fits(ax: Axes, ticks: Sequence[float]) -> bool:
-    """Whether the labels of these ticks stand clear of each other."""
+    """Return True if the labels of these ticks do not overlap."""
     places = ax.transData.transform([(tick, 0) for tick in ticks])[:, 0] / ax.figure.dpi
     widths = np.array([len(f"{tick:g}") for tick in ticks]) * (0.06 if is_small(ax) else 0.09)
     return bool((np.diff(places) >= (widths[:-1] + widths[1:]) / 2 + 0.1).all())

@@ -37,7 +37,7 @@ _POINTS = 40  # epochs up to which each is marked by a point
 
 
 class HistoryDisplay:
-    """What training did: the terms of the loss, and what validation found, over epochs.
+    """The course of training: the terms of the loss and the validation metrics over epochs.
 
     Panels below each other share the axis of epochs: the total per example with the mean loss in it and, where there is one,
     the validation NLL; then every term that the objective has (AECE and KL, say) on the training data, and ECE and accuracy

@@ -206,7 +206,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:  # noqa: N803
-        """How sure each prediction is, and what the doubt is made of.
+        """Return the uncertainty of each prediction, and its parts.
 
         Examples:
             >>> from sklearn.datasets import load_iris

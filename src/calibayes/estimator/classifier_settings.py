@@ -31,7 +31,7 @@ _OWN = {name: f"`{name}` of CalibayesClassifier" for name in (*_USUAL, "calibrat
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierSettings:
-    """How a classifier is trained; `CalibayesClassifier` says what each means."""
+    """The settings of a classifier's training; `CalibayesClassifier` says what each means."""
 
     scheme: str
     network: NetworkChoice
@@ -135,7 +135,7 @@ class ClassifierSettings:
 
     @property
     def stopping(self) -> EarlyStopping | None:
-        """When to stop early, if at all."""
+        """Return the rule for early stopping, if there is one."""
         rule: Any = bool(self.early_stopping) if isinstance(self.early_stopping, np.bool_) else self.early_stopping
         if rule is None or rule is False:
             return None

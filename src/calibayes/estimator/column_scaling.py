@@ -33,7 +33,7 @@ def fitted_scaler(x: Floats, counts: Floats) -> StandardScaler:
 
 
 def network_inputs(x: Floats, scaler: StandardScaler | None) -> npt.NDArray[np.float32]:
-    """What the network sees."""
+    """Return the columns as the network sees them."""
     if scaler is None:
         return np.ascontiguousarray(x, dtype=np.float32)
     with np.errstate(over="ignore"):  # what is infinitely far off is as far as can be

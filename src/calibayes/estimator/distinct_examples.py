@@ -32,13 +32,13 @@ class Examples(NamedTuple):
 
     @property
     def data(self) -> tuple[Any, ...]:
-        """What `calibayes.fit` takes: inputs, classes, and weights if they differ."""
+        """Return the data as `calibayes.fit` takes them: inputs, classes, and weights if they differ."""
         alike = bool((self.weights == self.weights[0]).all())
         return (self.x, self.y) if alike else (self.x, self.y, self.weights)
 
     @property
     def rows_per_count(self) -> float:
-        r"""What turns $\beta/\text{rows}$ into $\beta/|D|$, where $|D|$ counts an example as often as it is there.
+        r"""The factor that turns $\beta/\text{rows}$ into $\beta/|D|$, where $|D|$ counts an example as often as it is there.
 
         Weights that add up to less than the number of rows say nothing but ratios: then $|D|$ is the number of rows.
         """

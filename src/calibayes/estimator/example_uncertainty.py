@@ -1,4 +1,4 @@
-"""What a classifier does not know about an example, and why."""
+"""The uncertainty of a classifier about each example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Uncertainty(NamedTuple):
-    """How sure a classifier is of each example; entropies are in nats.
+    """The uncertainty of a classifier about each example; entropies are in nats.
 
     Attributes:
         confidence: the probability of the class that is predicted.

@@ -28,7 +28,7 @@ __all__ = ["LearnedPosterior", "Learner"]
 
 @dataclass(frozen=True)
 class LearnedPosterior:
-    r"""What was learned from examples.
+    r"""A trained posterior, and the settings it was trained with.
 
     Attributes:
         posterior: the trained one.

@@ -1,4 +1,4 @@
-"""Which examples are held out for validation, where the same inputs may be there many times."""
+"""The split into training and validation examples, where the same inputs may occur many times."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST = 10**8  # rows of a class; chance has no say in how many of more are held
 
 
 def held_out(x: npt.NDArray[np.floating], y: Indices, counts: Floats, fraction: float, seed: int) -> Floats:
-    """How many of each example's ``counts`` are for validation: about ``fraction`` of each class, and never all of it.
+    """Return how many of each example's ``counts`` are for validation: about ``fraction`` of each class, and never all of it.
 
     Rows with the same inputs may be copies, and stay together: validation is about inputs that training has not seen. Where
     the same inputs are there many times, with several classes, they are no copies. Their rows are drawn one by one, since
@@ -54,7 +54,7 @@ def held_out(x: npt.NDArray[np.floating], y: Indices, counts: Floats, fraction: 
 def _drawn(
     group: Indices, parted: npt.NDArray[np.bool_], y: Indices, counts: Floats, fraction: float, draws: np.random.Generator
 ) -> Floats:
-    """How many of each example are held out, if the rows of groups that are ``parted`` are drawn one by one."""
+    """Return how many of each example are held out, if the rows of groups that are ``parted`` are drawn one by one."""
     classes = range(int(y.max()) + 1)
     order = np.lexsort((-counts, group))
     leading = y[order[np.unique(group[order], return_index=True)[1]]]  # the most frequent class of each group

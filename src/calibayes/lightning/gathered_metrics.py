@@ -15,7 +15,7 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """What was predicted so far for the examples of each dataloader.
+    """The predictions so far for the examples of each dataloader.
 
     Args:
         loaders: the Trainer's.

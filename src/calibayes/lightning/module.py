@@ -140,7 +140,7 @@ class CalibayesModule(PredictingModule):
         return cls(plan.posterior, plan.objective, **{**fit_settings(plan, known, method, "CalibayesModule"), **own})
 
     def configure_optimizers(self) -> Any:
-        """What the factories make."""
+        """Make the optimiser and the scheduler from their factories."""
         made = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
         if self._scheduler is None:
             return made

@@ -1,4 +1,4 @@
-"""What a Trainer's settings say about the training to come."""
+"""The length of the training that a Trainer's settings describe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ENDLESS = 1000  # epochs of a Trainer without an end: what Lightning itself tak
 
 
 def planned_epochs(trainer: Any) -> int:
-    """How many epochs a training has at most; a stream that only ``max_steps`` ends is one."""
+    """Return the largest number of epochs; a stream that only ``max_steps`` ends is one."""
     batches: float = trainer.num_training_batches
     stream = math.isinf(batches)
     epochs: int = trainer.max_epochs

@@ -1,4 +1,4 @@
-"""What all doors do with a method: its networks, and its arguments of `fit` beside their own."""
+"""The networks and `fit` arguments of a method, combined with those of the caller."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def prepared_network(method: str, net: nn.Module) -> nn.Module:
 
 
 def prediction_passes(posterior: Posterior, samples: int) -> int:
-    """How many networks a prediction with so many samples runs, over all members.
+    """Return how many networks a prediction with so many samples runs, over all members.
 
     Examples:
         >>> point = calibayes.Point(torch.nn.Linear(4, 3))

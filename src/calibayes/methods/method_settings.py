@@ -1,4 +1,4 @@
-"""What every method can be told, and the optimiser and the objective that follow from it."""
+"""The settings that every method has, and the optimiser and the objective that follow from them."""
 
 from __future__ import annotations
 

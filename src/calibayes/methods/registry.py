@@ -59,11 +59,11 @@ class Method(Generic[S]):
     needs_dropout: bool = False
 
     def setting_names(self) -> tuple[str, ...]:
-        """What can be set."""
+        """Return the names of the settings."""
         return tuple(field.name for field in fields(self.settings))
 
     def has(self, name: str) -> bool:
-        """Whether the method can be told this setting."""
+        """Return True if the method has this setting."""
         return name in self.setting_names()
 
     def default(self, name: str) -> Any:

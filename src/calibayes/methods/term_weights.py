@@ -1,4 +1,4 @@
-r"""Which methods have $\lambda$ and $\beta$, for doors that set, choose or refuse them by a method's name."""
+r"""The methods that have $\lambda$ and $\beta$, for callers that set, choose or reject them by a method's name."""
 
 from __future__ import annotations
 

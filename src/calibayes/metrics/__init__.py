@@ -1,4 +1,4 @@
-"""How far a classifier's probabilities can be trusted: calibration errors, proper scores, and intervals for them.
+"""Metrics of a classifier's probabilities: calibration errors, proper scores, and intervals for them.
 
 Every function takes ``probs [n, K]`` (for two classes also one column) and ``targets [n]``, as torch tensors or numpy
 arrays, and ``weights``. `evaluate` computes everything at once.

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""How far confidence is from accuracy, on average over the examples: the expected calibration error.
+    r"""The expected calibration error: the mean distance between confidence and accuracy over the examples.
 
     The examples are put into $M$ bins of equal width by their confidence $r = \max_y p(y|x)$, and
     $$\mathrm{ECE} = \sum_{m=1}^{M} \frac{n_m}{n} \, |\mathrm{acc}_m - \mathrm{conf}_m|.$$

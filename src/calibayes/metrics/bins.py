@@ -15,7 +15,7 @@ __all__ = ["ReliabilityBins", "binned", "equal_width", "place", "reliability_bin
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReliabilityBins:
-    """What a reliability diagram shows: for each bin of confidence, how many examples, how sure, and how often right.
+    """The bins of a reliability diagram: for each bin, the number of examples, their mean confidence and their accuracy.
 
     Attributes:
         edges: the ``M + 1`` edges $0, 1/M, …, 1$, in float64.
@@ -40,7 +40,7 @@ class ReliabilityBins:
 
     @property
     def share(self) -> Tensor:
-        """What part of the whole each bin holds."""
+        """The fraction of all examples in each bin."""
         return self.weight / self.weight.sum()
 
     @property
@@ -56,7 +56,7 @@ class ReliabilityBins:
         return float((self.share[filled] * self.gap[filled].abs()).sum())
 
     def consistency_band(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """Where the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
+        """The range in which the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
 
         The number of right decisions among $n_m$ examples that are each right with probability $\\mathrm{conf}_m$ is
         binomial. A bar outside the band is evidence against the confidence of its bin; of many bars, some lie outside

@@ -1,4 +1,4 @@
-"""What a bootstrap tells about every metric."""
+"""The bootstrap of every metric."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CLASS_NUMBERS = 1 << 23  # replicated sums of classes kept at most, unless ther
 def draws(
     sample: EvaluationSample, found: dict[str, float], replicates: int, seed: int, parts: frozenset[str] = PARTS
 ) -> dict[str, Draws]:
-    """What a bootstrap tells about every metric of these parts but the p-value.
+    """Return the bootstrap of every metric of these parts but the p-value.
 
     The same seed resamples the same examples, whoever's predictions they are: differences are paired.
 
@@ -67,7 +67,7 @@ def draws(
 
 
 def replicate_counts(weights: Tensor, replicates: int, seed: int, *place: str) -> Tensor:
-    """How often each replicate holds each block: ``[B, G]``, drawn with replacement; the same seed, the same draws.
+    """Return how often each replicate holds each block: ``[B, G]``, drawn with replacement; the same seed, the same draws.
 
     A replicate of empty blocks alone would be no data: the first block that holds any takes its place.
 

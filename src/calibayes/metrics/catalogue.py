@@ -8,7 +8,7 @@ __all__ = ["METRICS", "MetricInfo"]
 
 
 class MetricInfo(NamedTuple):
-    """How to show a metric.
+    """The title of a metric, its direction and what it means.
 
     Attributes:
         name: the field of `Scores`.

@@ -14,7 +14,7 @@ __all__ = ["Cells", "cell_places", "sorted_cells"]
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    r"""How much of what is decided at each confidence is right, and how much is wrong.
+    r"""The weight of right and of wrong decisions at each confidence.
 
     A cell is one example, or many of nearly the same confidence. The masses may have leading axes, one entry for each
     replicate of a bootstrap: the confidences, and with them the order, are the same for all.

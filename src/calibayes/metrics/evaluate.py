@@ -144,7 +144,7 @@ def confidence_interval(
 
 @dataclass(frozen=True)
 class EvaluationSettings:
-    """What the metrics need to know besides the predictions; see `evaluate`."""
+    """The settings of the metrics; see `evaluate`."""
 
     bins: int = 15
     _: KW_ONLY

@@ -44,14 +44,14 @@ _HALVINGS = 12
 
 
 class Interval(NamedTuple):
-    """Where the true value lies, at the level that was asked for."""
+    """The range in which the true value lies, at the requested confidence level."""
 
     low: float
     high: float
 
 
 class ChanceDeviations(NamedTuple):
-    """How far chance moves an estimate, in one or several worlds that are not ruled out.
+    """The deviations of an estimate by chance, in one or several worlds that are not ruled out.
 
     Attributes:
         estimates: the true value as each world would have it, from the one observed less the bias of that world; that
@@ -69,14 +69,14 @@ class ChanceDeviations(NamedTuple):
 
 
 class Draws(Protocol):
-    """What a bootstrap tells about one metric."""
+    """The bootstrap replicates of one metric."""
 
     def interval(self, level: float) -> Interval:
         """An interval for the true value."""
         ...
 
     def moves(self, level: float) -> ChanceDeviations:
-        """How far chance moves the estimate, in the worlds at the ends of the interval and in its middle."""
+        """Return the deviations by chance, in the worlds at the ends of the interval and in its middle."""
         ...
 
 
@@ -168,7 +168,7 @@ class SquaredNormDraws:
 
 @dataclass(frozen=True, eq=False)
 class BelowMaximumDraws:
-    """What a squared norm leaves of a largest possible value, which chance keeps it from reaching."""
+    """A largest possible value minus a squared norm, which chance keeps from being reached."""
 
     most: float
     squared: SquaredNormDraws

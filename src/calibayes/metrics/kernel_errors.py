@@ -85,7 +85,7 @@ def kce_p_value(
     seed: int = 0,
     check: bool = True,
 ) -> float:
-    r"""How often a calibrated classifier would look as bad as this one: a small value speaks against "calibrated".
+    r"""The p-value of "this classifier is calibrated": how often a calibrated one would look as bad as this one.
 
     The linear-time estimator of Widmann et al. (2019): examples are paired at random, and
     $h = (c - r)(c' - r') \, e^{-|r - r'|/\gamma}$ has mean zero and variance
@@ -138,7 +138,7 @@ class PairTest:
 
     @property
     def sums(self) -> Tensor:
-        """What pairs came to so far; those of several tests add up (an example that still waits is in none of them)."""
+        """The sums over pairs so far; those of several tests add up (an example that still waits is in none of them)."""
         return self._sums
 
     def p_value(self) -> float:

@@ -59,7 +59,7 @@ def values(sample: EvaluationSample, parts: frozenset[str] = PARTS) -> dict[str,
 
 
 def part_of(metric: str) -> str:
-    """Which part a metric belongs to."""
+    """Return the part that a metric belongs to."""
     return next((part for part, names in _NAMES.items() if metric in names), "cells")
 
 

@@ -1,4 +1,4 @@
-"""What chance makes of a calibrated classifier: decisions are right with the probability that it says."""
+"""The null distribution: a calibrated classifier, whose decisions are right with the probability that it states."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def null_of_cells(cells: Cells, unit: float, replicates: int, seed: int) -> Tens
 
 
 def _deviations(trials: Tensor, probability: Tensor, replicates: int, seed: int, place: str) -> Tensor:
-    """How far the share of successes lies from its probability, ``[B, ...]``; a non-integer number of trials is rounded."""
+    """Draw how far success rates lie from their probability, ``[B, ...]``; a non-integer number of trials is rounded."""
     generator = np.random.Generator(np.random.PCG64(derived_seed(seed, "null", place)))
     counts = trials.round().clamp_min(1)
     if bool((counts == 1).all()):

@@ -24,7 +24,7 @@ _ALIKE = 0.8
 
 
 class Difference(NamedTuple):
-    """How much larger a metric is for the first classifier than for the second.
+    """The difference in a metric: the first classifier's value minus the second's.
 
     Attributes:
         value: first minus second, each without what chance adds to it.
@@ -38,7 +38,7 @@ class Difference(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves zero out: the sign of the difference is known."""
+        """True if the interval excludes zero: the sign of the difference is known."""
         return self.low > 0 or self.high < 0
 
 
@@ -57,7 +57,7 @@ def differences(
     kernel_width: float = WIDTH,
     check: bool = True,
 ) -> dict[str, Difference]:
-    r"""How much two classifiers differ in every metric, with paired bootstrap intervals.
+    r"""Return the difference of two classifiers in every metric, with paired bootstrap intervals.
 
     The same examples are resampled for both, so what makes an example hard for both drops out: the interval is narrower
     than those of `evaluate` suggest. With $d_b$ the deviations of replicates it goes from
@@ -136,7 +136,7 @@ def _difference(ours: ChanceDeviations, theirs: ChanceDeviations, tail: float) -
 
 
 def _correlation(ours: ChanceDeviations, theirs: ChanceDeviations) -> float:
-    """How alike chance moves the two, in their middle worlds."""
+    """Return the correlation of the two by chance, in their middle worlds."""
     a, b = (each.deviations[len(each.estimates) // 2] for each in (ours, theirs))
     if torch.equal(a, b):
         return 1.0

@@ -1,4 +1,4 @@
-"""What every metric does first: torch or numpy in, checked tensors on the CPU out."""
+"""Predictions from torch or numpy as checked tensors on the CPU, which every metric starts from."""
 
 from __future__ import annotations
 

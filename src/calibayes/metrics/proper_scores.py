@@ -68,7 +68,7 @@ def top_k_accuracy(
 
 
 def nll(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""How surprised the classifier is by the true classes: the mean negative log-likelihood, in nats.
+    r"""The mean negative log-likelihood of the true classes, in nats.
 
     $$\mathrm{NLL} = -\frac{1}{n} \sum_i \log p(y_i | x_i)$$
     A single true class with probability zero makes it infinite. That is the honest value, so nothing is clipped; an
@@ -122,7 +122,7 @@ def losses(part: Predictions) -> tuple[Tensor, Tensor]:
 
 
 def ranks(part: Predictions) -> Tensor:
-    """How many classes come before the true one."""
+    """Return how many classes are ranked above the true one."""
     true = part.probs.gather(-1, part.targets[:, None])
     earlier = torch.arange(part.classes) < part.targets[:, None]
     return ((part.probs > true) | ((part.probs == true) & earlier)).sum(-1)

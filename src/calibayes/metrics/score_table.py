@@ -1,4 +1,4 @@
-"""What `evaluate` returns: every metric of one set of predictions, with intervals."""
+"""The result of `evaluate`: every metric of one set of predictions, with intervals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ClassScores:
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:
-    """How good a set of predictions is, and how far its confidence can be trusted; print it for a table.
+    """Every metric of a set of predictions; print it for a table.
 
     `calibayes.metrics.METRICS` says what each metric means. The binned, proper and classwise ones are exact in every form;
     from a `Stream`, ``ece_equal_mass``, ``smooth_ece``, ``mmce``, ``wmmce``, ``kce_squared``, ``aurc`` and
@@ -95,7 +95,7 @@ class Scores:
         return {metric.name: getattr(self, metric.name) for metric in METRICS}
 
     def title(self, name: str) -> str:
-        """What a metric is called here, with its number of bins, classes or target."""
+        """Return the title of a metric, with its number of bins, classes or target."""
         special = {
             "top_k": f"top-{self.k} accuracy",
             "ece": f"ECE, {self.bins} bins",

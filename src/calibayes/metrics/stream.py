@@ -73,7 +73,7 @@ class Stream:
         self._tally.update(found)
 
     def together(self, group: ProcessGroupChoice = "auto") -> Stream:
-        """What all processes have seen, as one stream in each of them; this one is left as it is.
+        """Return what all processes have seen, as one stream in each of them; this one is left as it is.
 
         Only sums travel: as many bytes whatever the number of examples is.
 

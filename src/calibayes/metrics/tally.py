@@ -156,7 +156,7 @@ class Tally:
 
     @property
     def effective(self) -> float:
-        """How many examples of equal weight would be worth as much."""
+        """The effective sample size: the number of examples of equal weight that would be worth as much."""
         return self.weight**2 / float(self.own[1])
 
     @property
@@ -166,7 +166,7 @@ class Tally:
 
     @property
     def own_pairs(self) -> tuple[float, float]:
-        """What the pairs of an example with itself are worth, as shares of the squared total weight."""
+        """The weight of the pairs of an example with itself, as fractions of the squared total weight."""
         residual, weight = (self.own / self.weight**2).tolist()
         return residual, weight
 

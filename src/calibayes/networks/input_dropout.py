@@ -114,7 +114,7 @@ class InputDropout(nn.Module):
         return inputs.masked_fill(~kept.unsqueeze(-3), self.value)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return what `print` shows."""
         others = {
             "features": "",
             "words": f", replacement={self.replacement}, padding={self.padding}",

@@ -101,7 +101,7 @@ def _last_layer(net: nn.Module, state: Mapping[str, Tensor]) -> set[str]:
 
 
 def _problems(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, str]:
-    """What does not fit, by name: what is missing, what is of another shape or type, and what is too much."""
+    """Describe what does not fit, by name: what is missing, what is of another shape or type, and what is too much."""
     problems = {}
     for name, value in wanted.items():
         if name not in given:

@@ -1,4 +1,4 @@
-"""What is minimised: a loss and terms, each an object with a name."""
+"""The objective: a loss and terms, each an object with a name."""
 
 from calibayes.objective.losses import CrossEntropy as CrossEntropy
 from calibayes.objective.losses import Focal as Focal

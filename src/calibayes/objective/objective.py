@@ -1,4 +1,4 @@
-r"""What is minimised: a mean loss, terms that stand beside it, and $\beta\,\mathrm{KL}$: eq. (ca-bnn) on a mini-batch."""
+r"""The objective: a mean loss, terms beside it, and $\beta\,\mathrm{KL}$: eq. (ca-bnn) on a mini-batch."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Objective:
 
     @property
     def is_short(self) -> bool:
-        """Whether the terms are those of ``lam``, ``calibration`` and ``lam_scale``."""
+        """True if the terms are those of ``lam``, ``calibration`` and ``lam_scale``."""
         return isinstance(self.terms, _ShortForm)
 
     def __repr__(self) -> str:
@@ -136,11 +136,11 @@ class Objective:
         return self.terms if held_out is None else self.on_held_out().terms
 
     def calibration_weight(self, step: int, batch_size: int) -> float:
-        r"""What AECE is multiplied by: $\lambda/|B|$, or $\lambda$ for ``lam_scale="mean"``; 0 without such a term."""
+        r"""Return the weight of AECE: $\lambda/|B|$, or $\lambda$ for ``lam_scale="mean"``; 0 without such a term."""
         return sum(weight_of(term, step, batch_size) for term in self.terms if term.name == "calibration")
 
     def kl_weight(self, step: int, dataset_size: int) -> float:
-        r"""What the KL is multiplied by: $\beta/|D|$."""
+        r"""Return the weight of the KL: $\beta/|D|$."""
         return value_at(self.beta, step, "beta") / positive("dataset_size", dataset_size)
 
     def __call__(

@@ -57,7 +57,7 @@ class Term(ABC):
 
     @abstractmethod
     def weight(self, step: int, batch_size: int) -> float:
-        """What the value is multiplied by, beside the mean loss, at an optimiser step on so many training examples."""
+        """Return the weight of the value, beside the mean loss, at an optimiser step on so many training examples."""
 
     @abstractmethod
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:

@@ -25,7 +25,7 @@ _KINDS: dict[str, type[Posterior]] = {}
 
 
 class Output(NamedTuple):
-    """What one network of an ensemble returns.
+    """The output of one network of an ensemble.
 
     Attributes:
         member: which member of an `Ensemble` the network belongs to, from 0; always 0 for any other posterior.
@@ -71,13 +71,13 @@ class Posterior(nn.Module, ABC):
 
     @property
     def num_bayesian(self) -> int:
-        """How many weights have a distribution; tied weights count once."""
+        """The number of weights that have a distribution; tied weights count once."""
         return sum(member.num_bayesian for member in self.members)
 
     @property
     @abstractmethod
     def random(self) -> bool:
-        """Whether samples of it differ."""
+        """True if samples of it differ."""
 
     def widths(self) -> set[int]:
         r"""The identities of the parameters that are logarithms of standard deviations, $\rho$."""
@@ -122,7 +122,7 @@ class Posterior(nn.Module, ABC):
 
     @abstractmethod
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
-        """What every network of the predictive ensemble returns for a block of batches, one network after the other.
+        """Yield what every network of the predictive ensemble returns for a block of batches, one network after the other.
 
         Args:
             block: batches of inputs.
@@ -155,7 +155,7 @@ class Posterior(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
 

@@ -1,4 +1,4 @@
-"""What a posterior of one's own is made of: a network without values, what is done with each weight, and groups."""
+"""The parts of a user-defined posterior: a network without values, the role of each weight, and groups."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class MCDropout(NetworkPosterior):
             yield
 
     def notes(self) -> list[str]:
-        """Which dropout stays on at prediction, and which does not."""
+        """Describe which dropout stays on at prediction, and which does not."""
         network = self.structure()
         off = {name: p for name, p in dropout_layers(network).items() if name not in self.layers}
         inside = dropout_inside(network)

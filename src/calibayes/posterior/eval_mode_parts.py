@@ -1,4 +1,4 @@
-"""Which parts of a network stay in evaluation mode while the rest is trained."""
+"""The parts of a network that stay in evaluation mode while the rest is trained."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each weight lies in a flat vector.
+    """The position of each weight in a flat vector.
 
     Attributes:
         names: for each weight all its names in the network (several for tied weights).
@@ -38,7 +38,7 @@ class Layout:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """How many elements each weight has."""
+        """The number of elements of each weight."""
         return [shape.numel() for shape in self.shapes]
 
     def flatten(self, values: Mapping[str, Tensor]) -> Tensor:
@@ -123,7 +123,7 @@ class Skeleton:
 
 
 def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How a network is called: a tuple or list by position, a dict by keyword, anything else as the one argument."""
+    """Return a network's arguments: a tuple or list by position, a dict by keyword, anything else as the only one."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -162,7 +162,7 @@ def _checked(network: nn.Module) -> nn.Module:
 
 
 def _is_compiled(module: nn.Module) -> bool:
-    """Whether this is ``torch.compile``'s wrapper (whose class is not imported: that alone takes seconds)."""
+    """Return True for ``torch.compile``'s wrapper (whose class is not imported: that alone takes seconds)."""
     return type(module).__name__ == "OptimizedModule" and "_orig_mod" in module._modules
 
 

@@ -75,7 +75,7 @@ class FlatNetwork(nn.Module, ABC):
         return self._run(vectors, [split_inputs(inputs)], buffers)[0]
 
     def features(self, inputs: Any) -> Any:
-        """What reaches the head, for `call` in place of the inputs, if a step with several samples can share it.
+        """Return the inputs of the head, for `call` in place of the inputs, if a step with several samples can share them.
 
         It can if all that comes before the head is frozen and not random, and the head gives the network's output; otherwise
         the inputs themselves are returned.
@@ -183,6 +183,6 @@ class FlatNetwork(nn.Module, ABC):
 
 
 def _random_state(inputs: Any) -> list[Tensor]:
-    """Where PyTorch's global generators are, of the CPU and of the inputs' devices."""
+    """Return the state of PyTorch's global generators, of the CPU and of the inputs' devices."""
     devices = {tensor.device for tensor in tensors_in(inputs) if tensor.device.type == "cuda"}
     return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in sorted(devices, key=str))]

@@ -18,7 +18,7 @@ def store_tensors(tensors: Mapping[str, Tensor], transient: Iterable[str] = ()) 
 
 
 def stored_tensors(held: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
-    """What `store_tensors` holds, by the names it was given."""
+    """Return what `store_tensors` stored, by the names it was given."""
     return {name: held._buffers[buffer_key(name)] for name in names}  # type: ignore[misc]
 
 

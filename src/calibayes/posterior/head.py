@@ -23,7 +23,7 @@ def _settled(part: nn.Module) -> bool:
 
 
 class Features(NamedTuple):
-    """What reached the head, for each batch."""
+    """The inputs of the head, for each batch."""
 
     calls: tuple[Call, ...]
 
@@ -37,7 +37,7 @@ class HeadCalls:
     versions: list[list[int]] = field(default_factory=list)
 
     def features(self, outputs: Sequence[Any]) -> Features | None:
-        """What reached the head, or ``None`` if the head alone does not give the network's outputs.
+        """Return the inputs of the head, or ``None`` if the head alone does not give the network's outputs.
 
         The head must have run once a batch, have returned what the network returned, and have left its inputs alone.
         """
@@ -119,7 +119,7 @@ class Head:
                 handle.remove()
 
     def outputs(self, skeleton: Skeleton, values: dict[str, Tensor], features: Features) -> list[Any]:
-        """What the head alone returns for each batch, with ``values`` for all of the network's parameters and buffers."""
+        """Run the head alone on each batch, with ``values`` for all of the network's parameters and buffers."""
         return skeleton.calls(values, features.calls, self.name)
 
 

@@ -164,7 +164,7 @@ class LastLayerLaplace(NetworkPosterior):
         return self.group.fitted
 
     def prior(self) -> dict[str, Any]:
-        """How the prior's precision is found: what is found is state, not a setting."""
+        """The settings, with the way the prior's precision is found: its value is state, not a setting."""
         return {"prior_precision": self.wanted_precision}
 
     @property
@@ -228,7 +228,7 @@ class LastLayerLaplace(NetworkPosterior):
             yield features, logits, targets, weights.to(widest_float(self.device)).to(self.device)
 
     def _features(self, inputs: Any, name: str) -> tuple[Tensor, Tensor]:
-        """What reaches the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""
+        """Return the inputs of the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""
         with self.evaluating(), Head(self.layer).listening(self._skeleton) as heard:
             output = self.call(self.mean_vectors(), inputs)
         logits = logits_of(output, batch_length(inputs, name))

@@ -1,4 +1,4 @@
-"""What a network returns, as logits, and what it raises, explained."""
+"""The logits in what a network returns, and explanations of what it raises."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def counted_tensors(inputs: Any) -> list[Tensor]:
 
 
 def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
-    """What the user can do about an error inside the network, where that can be told."""
+    """Suggest what to do about an error inside the network, where that is known."""
     types = {tensor.dtype for tensor in tensors_in(inputs) if tensor.is_floating_point()}
     if types and types != {dtype}:
         told = ", ".join(sorted(map(str, types)))

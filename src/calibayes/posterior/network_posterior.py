@@ -40,7 +40,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     # --- what a subclass may say of itself ---
 
     def settings(self) -> dict[str, Any]:
-        """What `from_config` needs besides the roles of the weights, in plain values."""
+        """Return what `from_config` needs besides the roles of the weights, in plain values."""
         return {}
 
     def one_network(self, generator: torch.Generator) -> AbstractContextManager[None]:
@@ -80,12 +80,12 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 
     @property
     def num_bayesian(self) -> int:
-        """How many weights have a distribution; tied weights count once."""
+        """The number of weights that have a distribution; tied weights count once."""
         return sum(group.size for group in self.groups if group.bayesian)
 
     @property
     def random(self) -> bool:
-        """Whether samples of it differ."""
+        """True if samples of it differ."""
         return self.num_bayesian > 0
 
     @property
@@ -229,7 +229,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     # --- running the network ---
 
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
-        """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
+        """Yield what the network returns at each sample of the weights; what does not depend on the sample is run once."""
         if samples == "closed-form":
             yield Output(0, [self.closed_form(to_device(each, self.device)) for each in block])
             return
@@ -277,7 +277,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         return cls(network_with_roles(net, config), where=lambda name, _: roles.get(name) == "bayesian", **settings)  # type: ignore[call-arg,arg-type]
 
     def prior(self) -> dict[str, Any]:
-        """What each group's prior is, by the group's name, and whether the mean of any is zero or stored."""
+        """Return each group's prior, by the group's name, and whether the mean of any is zero or stored."""
         found = {group.name: prior for group in self.groups if (prior := group.prior()) is not None}
         keys = dict.fromkeys(["prior_std", *(key for prior in found.values() for key in prior if key != "prior_mean")])
         stored = any(prior.get("prior_mean") == "stored" for prior in found.values())

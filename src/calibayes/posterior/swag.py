@@ -95,12 +95,12 @@ class SWAG(NetworkPosterior):
         return cls(network_with_roles(net, config), **config["collection"], where=lambda name, _: roles.get(name) == "bayesian")
 
     def settings(self) -> dict[str, Any]:
-        """Which weights are collected, and what is made of them."""
+        """The rule for collecting weights."""
         return {"collection": asdict(self.collection)}
 
     @property
     def collected(self) -> int:
-        """How many sets of weights were collected."""
+        """The number of sets of weights collected."""
         return int(self._drawn().collected)
 
     @property
@@ -130,7 +130,7 @@ class SWAG(NetworkPosterior):
             )
 
     def notes(self) -> list[str]:
-        """How many sets of weights were collected."""
+        """The number of sets of weights collected."""
         return [f"Sets of weights collected: {self.collected}. Weights that are points are averaged."]
 
     def _drawn(self) -> SWAGGroup:

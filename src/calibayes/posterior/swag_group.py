@@ -20,7 +20,7 @@ __all__ = ["AveragedGroup", "Collection", "SWAGGroup"]
 @final
 @dataclass(frozen=True)
 class Collection:
-    """Which weights of a training run are collected, and what is made of them; see `calibayes.SWAG` for what each means."""
+    """The rule for collecting weights during training; see `calibayes.SWAG` for what each setting means."""
 
     start_epoch: float
     every: Literal["epoch", "step"] | int

@@ -1,4 +1,4 @@
-"""Which weights are Bayesian, which are trained as point values, which stay as they are, and why."""
+"""The choice of the weights that are Bayesian, trained as point values, or frozen, and the reason for each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NORMALISATION = re.compile(r"Norm(\d[dD])?$")
 
 @dataclass(frozen=True)
 class WeightChoice:
-    """What is done with one weight, and why.
+    """The role of one weight, and the reason for it.
 
     Attributes:
         names: all its names in the network; the first is the one shown.
@@ -79,7 +79,7 @@ class PatternSetting(NamedTuple):
 def settings_of(
     argument: str, given: float | Mapping[str, float], choices: Sequence[WeightChoice]
 ) -> dict[str, PatternSetting]:
-    """What each weight is given by an argument that is a number, or a mapping from glob patterns to numbers.
+    """Return the value for each weight of an argument that is a number, or a mapping from glob patterns to numbers.
 
     Args:
         argument: what error messages call it.

@@ -1,4 +1,4 @@
-"""What the post-hoc methods share: fit on held-out predictions, transform any others, the same kind out as in."""
+"""The base of the post-hoc methods: fit on held-out predictions, transform any others, the same kind out as in."""
 
 from __future__ import annotations
 

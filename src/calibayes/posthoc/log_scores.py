@@ -1,4 +1,4 @@
-"""What every post-hoc method works on: predictions as log-scores in float64, a block of rows at a time."""
+"""Predictions as log-scores in float64, a block of rows at a time, which every post-hoc method works on."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def log_scores(values: Tensor, logits: bool) -> Tensor:
 
 
 def rows_at_once(classes: int) -> int:
-    """How many examples make a block."""
+    """Return the number of examples in a block."""
     return max(1, _BLOCK // classes)
 
 

@@ -157,7 +157,7 @@ def _nll(parts: _Parts, parameters: Tensor) -> tuple[float, Tensor]:
 
 
 def _unsettled(found: Predictions, parts: _Parts, scale: Tensor, bias: Tensor) -> str | None:
-    """What only the ridge decided.
+    """Explain which parameters only the ridge decided.
 
     The scores are linear in the parameters: if they put every label strictly first, multiplied by ten they fit better.
     """
@@ -177,6 +177,6 @@ def _unsettled(found: Predictions, parts: _Parts, scale: Tensor, bias: Tensor) -
 
 
 def _all_first(scores: Tensor, labels: Tensor, mass: Tensor) -> bool:
-    """Whether every label that counts has the largest score alone."""
+    """Return True if every label that counts has the largest score alone."""
     others = scores.scatter(-1, labels, -torch.inf).amax(-1, keepdim=True)
     return bool(((scores.gather(-1, labels) > others) | (mass == 0)).all())

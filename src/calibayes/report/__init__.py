@@ -1,4 +1,4 @@
-"""What was found about one or several classifiers: verdicts in words, and one self-contained page."""
+"""Reports on one or several classifiers: verdicts in words, and one self-contained page."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def coverage_chart(models: list[dict[str, Any]]) -> str:
 
 
 def nearest(coverage: list[float], wanted: float) -> int | None:
-    """Where the curve comes nearest to a share of answers; none if it has no point within two points of it.
+    """Return the point of the curve closest to a coverage; None if it has none within two percentage points.
 
     Examples:
         >>> nearest([0.1, 0.2, 0.31, 1.0], 0.3), nearest([0.1, 1.0], 0.5)

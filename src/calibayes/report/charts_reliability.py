@@ -49,7 +49,7 @@ def reliability_chart(model: dict[str, Any], key: str, *, top_share: float, leve
 
 
 def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
-    """What the tooltip of a bar says, line by line.
+    """Return the lines of a bar's tooltip.
 
     Examples:
         >>> entry = {"left": 0.8, "right": 0.9, "count": 40, "share": 0.4}

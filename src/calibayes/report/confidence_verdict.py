@@ -1,4 +1,4 @@
-"""Whether a classifier's confidence can be trusted, in plain words."""
+"""The verdict on a classifier's confidence, in plain words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class TemperatureEffect:
-    """What temperature scaling would do.
+    """The effect that temperature scaling would have.
 
     Attributes:
         value: the temperature that fits all examples best.
@@ -69,7 +69,7 @@ def mended(
     bins: int = 15,
     seed: int = 0,
 ) -> TemperatureEffect | None:
-    """What temperature scaling would make of the predictions; None where the examples are too few to try.
+    """Return the effect of temperature scaling on the predictions; None where there are too few examples to try.
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.

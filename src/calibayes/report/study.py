@@ -66,7 +66,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Study:
-    """What `study` found.
+    """The result of `study`.
 
     Attributes:
         models: one by one.

@@ -28,7 +28,7 @@ class _Column(NamedTuple):
 
     @property
     def width(self) -> int:
-        """What it takes for no number to be cut, with the space around it."""
+        """The width at which no number is cut, with the space around it."""
         return 3 + max(len(line) for cell in self.cells for line in cell.splitlines())
 
 

@@ -16,7 +16,7 @@ Subject = TypeVar("Subject")
 
 
 def check_name(check: Callable[..., Any]) -> str:
-    """What a check is called in messages and in ``skip``: its function's name without ``check_``."""
+    """Return the name of a check in messages and in ``skip``: its function's name without ``check_``."""
     return check.__name__.removeprefix("check_")
 
 

@@ -42,7 +42,7 @@ def check_draws_have_the_generators_noise(subject: PosteriorSubject) -> None:
 
 
 def check_draws_while_parameters_are_fixed(subject: PosteriorSubject) -> None:
-    """What a group keeps inside ``fixed()`` changes no draw, nor does a gradient that is not wanted."""
+    """Check that what a group keeps inside ``fixed()`` changes no draw, nor does a gradient that is not wanted."""
     for member in subject.trained().members:
         with torch.no_grad():
             plain = [vector.clone() for vector in member.draw(_generator(3))]

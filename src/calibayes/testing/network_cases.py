@@ -51,13 +51,13 @@ class NetworkCase:
         return x, torch.arange(batch_length(x, "inputs")) % self.classes
 
     def has(self, *kinds: type[nn.Module]) -> bool:
-        """Whether the network has such a part; a dropout that drops nothing is none."""
+        """Return True if the network has such a part; a dropout that drops nothing is none."""
         parts = [part for part in self.network().modules() if isinstance(part, kinds)]
         return any(not isinstance(part, _DropoutNd) or part.p > 0 for part in parts)
 
     @property
     def has_dropout(self) -> bool:
-        """Whether the network draws masks of its own."""
+        """True if the network draws masks of its own."""
         return self.has(_DropoutNd)
 
 

@@ -35,7 +35,7 @@ def state(posterior: nn.Module) -> dict[str, Tensor]:
 
 
 def title_of(thing: Any) -> str:
-    """What messages call a factory, a measure, a loss or a term."""
+    """Return what messages call a factory, a measure, a loss or a term."""
     return str(getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or repr(thing))
 
 
@@ -46,7 +46,7 @@ def soft_objective() -> Objective:
 
 @dataclass(frozen=True)
 class PosteriorSubject:
-    """What the checks of a posterior are called with.
+    """The posterior, network and data that the checks are called with.
 
     Attributes:
         factory: makes the posterior of a network.

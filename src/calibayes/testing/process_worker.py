@@ -1,4 +1,4 @@
-"""What each process of `check_with_processes` runs; its only argument is the folder with the subjects."""
+"""The script that each process of `check_with_processes` runs; its only argument is the folder with the subjects."""
 
 from __future__ import annotations
 

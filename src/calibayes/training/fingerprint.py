@@ -1,4 +1,4 @@
-"""What must be the same for a checkpoint to belong to a run."""
+"""The fingerprint of a run, which a checkpoint must match to belong to it."""
 
 from __future__ import annotations
 

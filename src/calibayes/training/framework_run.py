@@ -108,7 +108,7 @@ class FrameworkRun:
             self._posterior.finish(self._batches)
 
     def state(self) -> dict[str, Any] | None:
-        """What a checkpoint must hold beside the posterior, whose weights in it are the average; ``None`` without a rule.
+        """Return what a checkpoint holds beside the posterior, whose weights in it are the average; ``None`` without a rule.
 
         ``weights`` is the posterior's state that training goes on from.
         """

@@ -1,4 +1,4 @@
-"""What training recorded: every step's terms, every epoch's means and validation metrics."""
+"""The record of a training run: every step's terms, every epoch's means and validation metrics."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class NaturalGradient:
 
 @final
 class NaturalGradientOptimizer(torch.optim.Optimizer):
-    r"""What `NaturalGradient` makes for one posterior.
+    r"""The optimiser that `NaturalGradient` makes for one posterior.
 
     It must be handed the gradient of the loss *without* the KL, which ``handles_kl`` says. That of $\rho$ is then
     $g \circ \sigma \epsilon$, averaged over samples, and divided by $\sigma^2$ it is $\hat h$.

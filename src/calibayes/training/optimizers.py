@@ -15,7 +15,7 @@ __all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_opt
 
 
 class OptimizedParameters(Protocol):
-    """What an optimiser is made for: a posterior, or the parameters of several."""
+    """The parameters that an optimiser is made for: those of a posterior, or of several."""
 
     def widths(self) -> set[int]:
         """The identities of logarithms of standard deviations."""

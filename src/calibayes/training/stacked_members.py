@@ -32,7 +32,7 @@ class MembersSource:
         self._source, self._members, self.size = source, members, source.size
 
     def steps(self) -> int:
-        """How many batches an epoch has."""
+        """Return the number of batches in an epoch."""
         return self._source.steps()
 
     def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:

@@ -36,7 +36,7 @@ _MOST_AT_ONCE = 16
 
 @dataclass(frozen=True)
 class StepSettings:
-    """How a step is taken; see `calibayes.fit` for what each means."""
+    """Settings of a step; see `calibayes.fit` for what each means."""
 
     samples: int = 1
     sample_chunk: int | Literal["auto"] = "auto"
@@ -47,7 +47,7 @@ class StepSettings:
 
 
 def handles_kl(optimizer: Any) -> bool:
-    """Whether an optimiser, or the one that accelerate or Lightning has wrapped, puts in the KL's effect by itself."""
+    """Return True if an optimiser, or the one that accelerate or Lightning has wrapped, adds the KL's effect itself."""
     return any(getattr(each, "handles_kl", False) for each in (optimizer, getattr(optimizer, "optimizer", None)))
 
 
@@ -223,7 +223,7 @@ class Stepper:
         return logits
 
     def _chosen_chunk(self, part: MicroBatch) -> int:
-        """How many samples run at once; a network that vmap cannot handle is found out by a trial run."""
+        """Return how many samples run at once; a trial run finds out whether vmap can handle the network."""
         if self._norms:
             return 1
         wanted = self.settings.sample_chunk

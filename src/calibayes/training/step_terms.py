@@ -1,4 +1,4 @@
-"""What a step logs."""
+"""The terms that a step logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["StepTerms", "check_finite"]
 @final
 @dataclass(frozen=True)
 class StepTerms(NamedValues[float]):
-    """What one step logged; each value is an attribute too. As a sequence: the total, the values, the number of examples.
+    """The terms of one step; each value is an attribute too. As a sequence: the total, the values, the number of examples.
 
     Attributes:
         total: the loss.

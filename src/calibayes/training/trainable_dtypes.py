@@ -1,4 +1,4 @@
-"""Which types of number can be trained."""
+"""Check that weights have a type that can be trained."""
 
 from __future__ import annotations
 

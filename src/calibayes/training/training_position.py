@@ -1,4 +1,4 @@
-"""Where training is, and the pieces that its batches come in."""
+"""The position of a training run, and the micro-batches of its batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MicroBatch", "TrainingPosition", "split"]
 
 
 class TrainingPosition(NamedTuple):
-    """Where training is: epoch and batch within it, and optimiser steps since the start, all from 0."""
+    """The position of a training run: epoch, batch within it, and optimiser steps since the start, all from 0."""
 
     epoch: int
     batch: int

@@ -146,7 +146,7 @@ class TrainingRun:
         return self.batch >= self.train.steps()
 
     def _interrupted(self, interrupt: Interrupt) -> bool:
-        """Whether to stop; several processes stop after the same step, in which they have told each other."""
+        """Return True if training should stop; several processes stop after the same step, on which they agree."""
         return interrupt.requested if self.stepper.processes.size == 1 else self.stepper.stop
 
     def _drawn(self, source: Source | None, stream: str, count: int, place: TrainingPosition) -> Batch | None:

@@ -1,4 +1,4 @@
-"""Which posterior a `CalibayesTrainer` trains, with which method and settings."""
+"""The posterior that a `CalibayesTrainer` trains, with its method and settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPTIMIZER = ("learning_rate", "weight_decay")
 
 @dataclass(frozen=True)
 class PosteriorChoice:
-    """How a posterior is made of a network, or one that is there already.
+    """The posterior to make from a network, or one that exists already.
 
     Attributes:
         kind: the name of a method, ``"point"`` or ``"mean-field"``, or a posterior.

@@ -18,7 +18,7 @@ __all__ = ["PosteriorModel", "PosteriorTrainer"]
 
 
 class PosteriorModel(nn.Module):
-    """What the ``Trainer`` has in the place of a network.
+    """The module that the ``Trainer`` has in the place of a network.
 
     It would take `Posterior.config` for the configuration of a Hugging Face network, and so would those that log for it.
 
@@ -52,7 +52,7 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
 
     @property
     def posterior(self) -> Posterior:
-        """What is trained."""
+        """The posterior that is trained."""
         found: Posterior = self.model.posterior
         return found
 

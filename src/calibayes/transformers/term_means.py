@@ -1,4 +1,4 @@
-"""What is logged of the steps of a training."""
+"""The means of a step's terms that the ``Trainer`` logs."""
 
 from __future__ import annotations
 

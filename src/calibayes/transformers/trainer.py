@@ -142,7 +142,7 @@ class CalibayesTrainer(PredictingTrainer):
         self.model_accepts_loss_kwargs = False
 
     def _planned(self, plan: Plan) -> PosteriorModel:
-        """What the Trainer trains, by the plan where the caller has not chosen."""
+        """Return what the Trainer trains, following the plan where the caller has not chosen."""
         chosen = self._choices.completed(plan)
         self.objective, self.samples, self.averaging, self._factory = chosen
         return PosteriorModel(plan.posterior)
@@ -199,7 +199,7 @@ class CalibayesTrainer(PredictingTrainer):
         raise InvalidArgumentError(f"CalibayesTrainer does not compute losses one by one. {_ITS_LOSS}")
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """What is logged, with the terms of the loss since the last time."""
+        """Log, with the terms of the loss since the last time."""
         if "loss" in logs:
             logs.update(self._means.take())
         super().log(logs, start_time)
@@ -252,7 +252,7 @@ class CalibayesTrainer(PredictingTrainer):
         return MemberSteps(self.posterior, self.objective, optimizer, self._examples(), settings, processes)
 
     def _total(self, own: int, processes: Processes) -> int:
-        """How many examples the batch of all processes has."""
+        """Return the number of examples in the batch of all processes."""
         counts = processes.counts(own, self.posterior.device)
         if counts != processes.sizes(sum(counts)):
             raise DataError(

@@ -1,4 +1,4 @@
-"""What the caller of a `CalibayesTrainer` has chosen, completed by the plan of a method."""
+"""The choices of the caller of a `CalibayesTrainer`, completed by the plan of a method."""
 
 from __future__ import annotations
 

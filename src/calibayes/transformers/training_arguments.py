@@ -1,4 +1,4 @@
-"""What of ``TrainingArguments`` a posterior cannot be trained with."""
+"""Reject ``TrainingArguments`` that a posterior cannot be trained with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which examples come when: a function of seed and place alone."""
+"""The order of the examples: a function of the seed and the position alone."""
 
 from __future__ import annotations
 

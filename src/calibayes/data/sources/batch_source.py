@@ -1,4 +1,4 @@
-"""What training can run through: batches of examples, and data that make them."""
+"""The data that training runs through: batches of examples, and sources that make them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Source(Protocol):
     size: int
 
     def steps(self) -> int:
-        """How many batches an epoch has."""
+        """Return the number of batches in an epoch."""
         ...
 
     def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:

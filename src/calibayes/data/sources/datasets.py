@@ -44,7 +44,7 @@ class DatasetSource:
         return self._taken(choice(self.size, count, seed, *place), processes, seed, "draw", *place)
 
     def _taken(self, index: Tensor, processes: Processes, seed: int, *place: int | str) -> Batch:
-        """What the Dataset makes of an example at random depends on the seed and the example's place in the batch."""
+        """Draw examples; their random augmentation depends on the seed and the example's position in the batch."""
         own = processes.rows(len(index))
         examples = []
         for k in range(own.start, own.stop):
