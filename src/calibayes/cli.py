@@ -77,13 +77,13 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Then put your own network in its place: the README shows how.")
+@app.callback(epilog="To use your own network instead, see the README.")
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Train classifiers whose confidence can be trusted, and see how far it can be.
+    """Train classifiers whose confidence can be trusted, and measure how far it can be.
 
     New here? Type
 

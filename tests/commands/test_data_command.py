@@ -56,7 +56,7 @@ def test_stopped_by_the_user_and_called_again_it_goes_on(tmp_path: Path) -> None
         assert told.splitlines() == [
             "20news-bydate.tar.gz: 14.5 MB",
             *(f"20news-bydate.tar.gz: {tenth}0 %" for tenth in (1, 2, 3, 4)),
-            "Stopped. What has come is kept: the same command goes on with it.",
+            "Stopped. The partial download is kept; run the same command again to resume it.",
         ]
         file.gate.set()
         again = subprocess.run([*COMMAND, "get", "newsgroups"], env=environment, capture_output=True, text=True, check=False)

@@ -129,7 +129,7 @@ def test_a_module_that_cannot_be_imported_is_one_line(text: str, message: str, m
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "Expected something to run"),
+        ([], "Nothing to run"),
         (["nowhere.toml"], "Cannot read 'nowhere.toml'"),
         (["--set", "schem=fnn"], "got 'schem'. Did you mean 'scheme'?"),
         (["--set", "scheme=gnn"], "but got 'gnn'"),
@@ -170,7 +170,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> 
     assert alive == []
     assert (process.returncode, out) == (130, ""), err
     typed = " ".join(["calibayes", *words])
-    assert err.splitlines()[-1] == f"Stopped. 1 of 3 trials are kept in there; to go on: {typed}"
+    assert err.splitlines()[-1] == f"Stopped. 1 of 3 trials are kept in there. To continue: {typed}"
     assert "Traceback" not in err
     (finished,) = Path("there").iterdir()  # and nothing else: no claim is left behind
     assert json.loads(finished.read_text())["settings"] == {"n": 0}

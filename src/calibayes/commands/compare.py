@@ -26,9 +26,9 @@ def compare(
     data: given.OwnData = None,
     target: given.Target = None,
     text: given.Text = None,
-    out: Annotated[Path, typer.Option(help="The folder for results; started again with it, it goes on.")] = Path(
-        "calibayes-compare"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The folder for results; run the command again with the same folder to continue.")
+    ] = Path("calibayes-compare"),
     methods: Annotated[
         str | None,
         typer.Option(help="The methods to compare, like fnn,ensemble,mixture.", show_default="fnn,bnn,ca-fnn,ca-bnn"),
@@ -36,20 +36,31 @@ def compare(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="A setting of all methods that have it, like members=3; may be repeated.", show_default=False
+            "--set", help="Set an option of every method that has it, like members=3; may be repeated.", show_default=False
         ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many times each method is trained.", show_default="8")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Passes over the training examples.", show_default="12; more for small files")
+    seeds: Annotated[
+        int | None, typer.Option(help="The number of trainings per method, each with its own seed.", show_default="8")
     ] = None,
-    lams: Annotated[str | None, typer.Option(help="Values of λ to choose from.", show_default="1,3,10,30")] = None,
-    betas: Annotated[str | None, typer.Option(help="Values of β to choose from.", show_default="0.01,0.03,0.1,0.3")] = None,
-    workers: Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one per core, at most 4")] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="The number of epochs (passes over the training rows).", show_default="12; more for small files"),
+    ] = None,
+    lams: Annotated[
+        str | None, typer.Option(help="The values of λ to choose from on validation data.", show_default="1,3,10,30")
+    ] = None,
+    betas: Annotated[
+        str | None, typer.Option(help="The values of β to choose from on validation data.", show_default="0.01,0.03,0.1,0.3")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="The number of trainings to run in parallel.", show_default="one per core, at most 4")
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few seconds, one seed, less data: to see what it does, not for its numbers.")
+        bool, typer.Option("--quick", help="Train for a few seconds on little data, to see what the output looks like.")
     ] = False,
-    split_seed: Annotated[int | None, typer.Option(help="Of the split of your file in three parts.", show_default="0")] = None,
+    split_seed: Annotated[
+        int | None, typer.Option(help="The random seed of the split into training, validation and test rows.", show_default="0")
+    ] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
     drop_rare: given.DropRare = None,
@@ -60,15 +71,15 @@ def compare(
     image_size: given.ImageSize = None,
     config: given.Config = None,
 ) -> None:
-    """Which method should I use, by how much is it better, and how sure are we?
+    """Find out which method to use, how much better it is, and how certain that is.
 
     Trains FNN, BNN, CA-FNN and CA-BNN, or the methods that you name, over several seeds, plain and temperature-scaled, on
     images of clothes that come with calibayes (about ten minutes on two cores), or on a file of your own:
 
         calibayes compare flowers.csv --target species
 
-    λ, β and temperatures are chosen on validation examples; test examples decide nothing but the answer. Differences have
-    intervals for the chance of the test examples and of the seeds.
+    λ, β and temperatures are chosen on validation examples, never on test examples. Differences come with intervals that
+    cover the randomness of both the test examples and the seeds.
     """
 
     from calibayes.recipes.compare import Settings
@@ -139,6 +150,4 @@ def _numbers(flag: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise InvalidArgumentError(
-            f"Expected {flag} to be numbers with commas between them, like 1,3,10, but got {text!r}."
-        ) from None
+        raise InvalidArgumentError(f"Expected {flag} to be comma-separated numbers, like 1,3,10, but got {text!r}.") from None

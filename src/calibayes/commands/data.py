@@ -15,11 +15,11 @@ from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Get the data sets of the experiments, and see which are here.")
+app = typer.Typer(no_args_is_help=True, help="Download the data sets of the experiments, and list those on this machine.")
 
 _Folder = Annotated[
     Path | None,
-    typer.Option(help="The folder of data sets.", show_default="CALIBAYES_DATA, or calibayes in the user's cache"),
+    typer.Option(help="The folder that holds the data sets.", show_default="CALIBAYES_DATA, or calibayes in the user's cache"),
 ]
 
 
@@ -28,11 +28,11 @@ def get(
     names: Annotated[list[str], typer.Argument(help="newsgroups, cifar10, glove, resnet20, or all.", show_default=False)],
     folder: _Folder = None,
 ) -> None:
-    """Download data sets from their official places, and check them; what is here already is only checked.
+    """Download data sets from their official sources and verify them; those already here are only verified.
 
         calibayes data get newsgroups glove
 
-    Stopped or cut off, the same command goes on where it was.
+    After an interruption, run the same command again to resume the download.
     """
     from calibayes.data.data_folder import data_folder
     from calibayes.data.fetching import SETS, data_set, obtain, watcher
@@ -45,7 +45,7 @@ def get(
             with watcher(True, sys.stderr) as watch:
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
-            typer.echo("Stopped. What has come is kept: the same command goes on with it.", err=True)
+            typer.echo("Stopped. The partial download is kept; run the same command again to resume it.", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except CalibayesError as error:
             print_error(error)
@@ -62,7 +62,7 @@ def list_(
     folder: _Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON instead of a table.")] = False,
 ) -> None:
-    """Which data sets there are, which of them are on this machine, and whether they are whole."""
+    """List the data sets, which of them are on this machine, and whether they are complete."""
     from calibayes.data.data_folder import data_folder
     from calibayes.data.fetching import SETS
 

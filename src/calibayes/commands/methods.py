@@ -1,4 +1,4 @@
-"""`calibayes methods`: what `--scheme`, `--methods` and `CalibayesClassifier` can be told."""
+"""`calibayes methods`: the methods for `--scheme`, `--methods` and `CalibayesClassifier`, and their settings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def methods() -> None:
         defaults = {each: method.default(each) for each in method.setting_names()}
         own = {each: value for each, value in defaults.items() if each not in common or value != common[each]}
         table.add_row(name, method.summary, _shown(own))
-    words = f"All methods have {_shown(common)}, unless the table has another value."
+    words = f"All methods have the settings {_shown(common)}, unless the table shows another value."
     print_results(stdout_console(), Group(table, Text(words)))
 
 

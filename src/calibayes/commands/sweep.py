@@ -38,25 +38,34 @@ _WIDEST = 1000  # a row stays a line where no terminal cuts it
 
 
 def sweep(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file that says what to run.", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with the trial, its settings and the folder.", show_default=False)
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting and its values, like lam=1,3,10; all are combined.", show_default=False),
+        typer.Option("--set", help="A setting and its values, like lam=1,3,10; every combination is run.", show_default=False),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many times each combination is run, with seed=0,1,….")] = None,
+    seeds: Annotated[int | None, typer.Option(help="The number of runs per combination, with seed=0,1,….")] = None,
     trial: Annotated[
-        str | None, typer.Option(help="What to run: package.module:function.", show_default="train on Fashion-MNIST")
+        str | None, typer.Option(help="The function to run, as package.module:function.", show_default="train on Fashion-MNIST")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder for results; started again with it, it goes on.", show_default="calibayes-sweep"),
+        typer.Option(
+            help="The folder for results; run the command again with the same folder to continue.",
+            show_default="calibayes-sweep",
+        ),
     ] = None,
     backend: Annotated[str, typer.Option(help="Where trials run: local, ray or dask.")] = "local",
     address: Annotated[str | None, typer.Option(help="The address of the cluster.", show_default="a new local one")] = None,
-    workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of each trial.", show_default="the cores are shared out")] = None,
-    retries: Annotated[int, typer.Option(help="How often a trial is run again after its process was killed.")] = 2,
-    keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not try again what has failed before.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="The number of trials to run in parallel.", show_default="one per core")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="The number of threads per trial.", show_default="cores divided by workers")
+    ] = None,
+    retries: Annotated[int, typer.Option(help="How often to retry a trial whose process was killed.")] = 2,
+    keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not retry trials that failed before.")] = False,
     show: Annotated[
         str | None,
         typer.Option(
@@ -64,8 +73,8 @@ def sweep(
         ),
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log each trial to MLflow (MLFLOW_TRACKING_URI, or files).")] = False,
-    experiment: Annotated[str, typer.Option(help="The experiment of MLflow.")] = "calibayes",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")] = False,
+    experiment: Annotated[str, typer.Option(help="The name of the MLflow experiment.")] = "calibayes",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, without running it.")] = False,
 ) -> None:
     """Run many trials, each once: over values of λ and β, methods, seeds, or any settings of your own function.
 
@@ -76,11 +85,12 @@ def sweep(
 
         calibayes sweep --set scheme=fnn,ensemble --set members=2,4 --set epochs=5
 
-    Each result is a file in the folder. Stopped or killed, it goes on where it was. The exit code is 1 if trials failed.
+    Each result is a file in the folder. After an interruption, run the same command again to continue. The exit code is 1 if
+    any trial failed.
     """
 
     if config is None and set_ is None and seeds is None and trial is None:
-        raise InvalidArgumentError("Expected something to run: --set lam=1,3,10, say, or --seeds 3, or a TOML file.")
+        raise InvalidArgumentError("Nothing to run. Pass settings (--set lam=1,3,10), seeds (--seeds 3) or a TOML file.")
     plan = Plan() if config is None else read_plan(config)
     name = trial or plan.trial or _FASHION
     if str(Path.cwd()) not in sys.path:
@@ -137,7 +147,7 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
         return calibayes.sweep(name, settings, folder, **others)
     except KeyboardInterrupt:
         kept = len(_known(Store(folder), _keys(name, others["version"], settings), damaged=lambda path, error: None))
-        print_line(aside, f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed_command()}")
+        print_line(aside, f"Stopped. {kept} of {len(settings)} trials are kept in {folder}. To continue: {typed_command()}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 

@@ -24,37 +24,48 @@ _OTHERS = ("data", "out", "config", "ctx", "set_")
 def train(
     ctx: typer.Context,
     data: given.Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file for the model.")] = Path("model.safetensors"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write the model to.")] = Path("model.safetensors"),
     target: given.Target = None,
     text: given.Text = None,
     scheme: Annotated[
-        str | None, typer.Option("--scheme", "--method", help="One of the methods below.", show_default="ca-bnn")
+        str | None,
+        typer.Option("--scheme", "--method", help="The method to train with: one of those below.", show_default="ca-bnn"),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of the method, like members=3; may be repeated.", show_default=False),
+        typer.Option("--set", help="Set an option of the method, like members=3; may be repeated.", show_default=False),
     ] = None,
     lam: Annotated[
         float | None,
-        typer.Option(help="λ, the weight of the calibration term.", show_default="1 for ca-fnn and ca-bnn"),
+        typer.Option(help="The weight λ of the calibration term.", show_default="1 for ca-fnn and ca-bnn"),
     ] = None,
-    beta: Annotated[float | None, typer.Option(help="β, the weight of the KL.", show_default="0.03 for bnn and ca-bnn")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the examples, at most.", show_default="100")] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="The weight β of the KL divergence.", show_default="0.03 for bnn and ca-bnn")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="The maximum number of epochs (passes over the training rows).", show_default="100")
+    ] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Epochs without a lower validation NLL before it stops.", show_default="10")
+        int | None, typer.Option(help="Epochs without a lower validation NLL before training stops.", show_default="10")
     ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Examples a step.", show_default="64")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Adam's.", show_default="0.003")] = None,
-    samples: Annotated[int | None, typer.Option(help="Samples of the weights a step.", show_default="1")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="The number of examples in a training step.", show_default="64")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="The learning rate of the Adam optimizer.", show_default="0.003")
+    ] = None,
+    samples: Annotated[int | None, typer.Option(help="Samples of the weights in a training step.", show_default="1")] = None,
     predictive_samples: Annotated[
-        int | None, typer.Option(help="Samples of the weights behind a prediction.", show_default="20")
+        int | None, typer.Option(help="Samples of the weights that a prediction averages over.", show_default="20")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the split, the weights and the noise.", show_default="0")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The random seed of the split, the initial weights and the noise.", show_default="0")
+    ] = None,
     validation: Annotated[
-        float | None, typer.Option(help="The share of the examples that decides when to stop.", show_default="0.15")
+        float | None, typer.Option(help="The fraction of the rows used to decide when to stop.", show_default="0.15")
     ] = None,
     test: Annotated[
-        float | None, typer.Option(help="The share of the examples that is kept for the final table.", show_default="0.2")
+        float | None, typer.Option(help="The fraction of the rows held out for the final scores.", show_default="0.2")
     ] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
@@ -65,18 +76,18 @@ def train(
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,
     network: Annotated[
-        str | None, typer.Option(help="For images: small-cnn or resnet20.", show_default="by their size")
+        str | None, typer.Option(help="The network for images: small-cnn or resnet20.", show_default="by their size")
     ] = None,
     config: given.Config = None,
 ) -> None:
-    """Train a classifier on a file of your own, and see how far its confidence can be trusted.
+    """Train a classifier on your own data, and measure how far its confidence can be trusted.
 
-    A table with a column of classes, numbers, categories and dates, with missing values; texts in a column; or a folder with
-    a folder for each class of images or texts:
+    The data are a table with a column of classes (columns may hold numbers, categories, dates or texts, and missing values), or
+    a folder with a subfolder of images or texts for each class:
 
         calibayes train flowers.csv --target species -o flowers.model
 
-    A part of the examples decides when to stop, and another part, which decides nothing, is what the final table is about.
+    Part of the rows is used to decide when to stop. Another part is held out: the final scores are computed on it.
     """
 
     from calibayes.files import TrainSettings, train
