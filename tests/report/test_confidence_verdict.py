@@ -33,51 +33,51 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
             scores(0.91, 0.83, (0.06, 0.1), (0.06, 0.1)),
             MOST,
             "over-confident",
-            "Over-confident: it says 91 %, it is right 83 %; a temperature of 1.7 would mend most of it.",
+            "Overconfident: it says 91 %, it is right 83 %; a temperature of 1.7 would fix most of it.",
         ),
         (
             scores(0.7, 0.8, (-0.12, -0.08), (0.08, 0.12)),
             TemperatureEffect(0.61, 0.1, 0.07, 0.3),
             "under-confident",
-            "Under-confident: it says 70 %, it is right 80 %; a temperature of 0.61 would mend part of it.",
+            "Underconfident: it says 70 %, it is right 80 %; a temperature of 0.61 would fix part of it.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             TemperatureEffect(1.1, 0.1, 0.1, 0.05),
             "over-confident",
-            "Over-confident: it says 90 %, it is right 80 %; a temperature would not mend it.",
+            "Overconfident: it says 90 %, it is right 80 %; a temperature would not fix it.",
         ),
         (
             scores(0.9, 0.0, (0.88, 0.91), (0.88, 0.91)),
             TemperatureEffect(1e4, 0.9, 0.2, 0.8),
             "over-confident",
-            "Over-confident: it says 90 %, it is right 0.0 %; a temperature would not mend it. That is less often than by "
-            "guessing: are the labels in the order of the predictions?",
+            "Overconfident: it says 90 %, it is right 0.0 %; a temperature would not fix it. That is worse than "
+            "guessing: are the labels in the same order as the predictions?",
         ),
         (
             scores(0.9, 1.0, (-0.12, -0.08), (0.08, 0.12)),
             TemperatureEffect(1e-4, 0.1, 0.0, 1.0),
             "under-confident",
-            "Under-confident: it says 90 %, it is right 100.0 %; no error was seen, so no temperature can be told.",
+            "Underconfident: it says 90 %, it is right 100.0 %; there were no errors, so no temperature can be fitted.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             TemperatureEffect(1.02, 0.1, 0.02, 0.7),
             "over-confident",
-            "Over-confident: it says 90 %, it is right 80 %; a temperature of 1.02 would mend most of it.",
+            "Overconfident: it says 90 %, it is right 80 %; a temperature of 1.02 would fix most of it.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             TemperatureEffect(0.9999, 0.1, 0.02, 0.7),
             "over-confident",
-            "Over-confident: it says 90 %, it is right 80 %; a temperature would not mend it.",
+            "Overconfident: it says 90 %, it is right 80 %; a temperature would not fix it.",
         ),
         (
             scores(0.8, 0.8, (-0.01, 0.01), (0.04, 0.06)),
             None,
             "mixed",
-            "Mixed: on average it says 80 % and is right 80 %, but it is too sure in some places and not sure enough in others "
-            "(ECE 4 % to 6 %).",
+            "Mixed: on average it says 80 % and is right 80 %, but it is overconfident in some places and underconfident in "
+            "others (ECE 4 % to 6 %).",
         ),
         (
             scores(0.804, 0.8, (0.003, 0.005), (0.003, 0.006)),
@@ -208,4 +208,4 @@ def test_one_confidence_is_never_mixed() -> None:
 
 def test_an_infinite_loss_decides() -> None:
     said = compared("a", "b", apart(nll=(math.inf, math.inf, math.inf)))
-    assert said.startswith("b is better than a in NLL (which is infinite for the other); no clear difference in")
+    assert said.startswith("b is better than a in NLL (infinite for the other); no clear difference in")

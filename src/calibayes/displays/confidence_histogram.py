@@ -30,7 +30,7 @@ class ConfidenceHistogramDisplay:
     """The histogram of confidence, of right and of wrong decisions.
 
     A bar shows the share of examples whose confidence lies in its bin, split into right and wrong decisions. Two lines
-    mark the mean confidence and the accuracy; the shaded part between them is how much too sure, or not sure enough, the
+    mark the mean confidence and the accuracy; the shaded part between them is how overconfident or underconfident the
     classifier is on the whole. Wrong decisions far to the right are the ones that hurt.
 
     Args:
@@ -160,7 +160,7 @@ class ConfidenceHistogramDisplay:
 
         halo = [withStroke(linewidth=2.8, foreground="white")]  # to be seen in front of the bars
         gap = self.confidence - self.accuracy
-        label = f"too sure by {gap:.3f}" if gap >= 0 else f"not sure enough by {-gap:.3f}"
+        label = f"overconfident by {gap:.3f}" if gap >= 0 else f"underconfident by {-gap:.3f}"
         return [
             ax.axvline(self.accuracy, label=f"accuracy {self.accuracy:.3f}", zorder=4, path_effects=halo, **_ACCURACY),
             ax.axvline(self.confidence, label=f"confidence {self.confidence:.3f}", zorder=4, path_effects=halo, **_CONFIDENCE),

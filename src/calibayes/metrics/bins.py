@@ -45,7 +45,7 @@ class ReliabilityBins:
 
     @property
     def gap(self) -> Tensor:
-        """Confidence minus accuracy in each bin: positive where the classifier is too sure; NaN where empty."""
+        """Confidence minus accuracy in each bin: positive where the classifier is overconfident; NaN where empty."""
         return self.confidence - self.accuracy
 
     @property

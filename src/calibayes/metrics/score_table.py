@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["BELOW", "ClassScores", "Scores", "as_json_numbers", "shown"]
 
 
-BELOW = "Chance makes every calibration error larger; the intervals are corrected for it, so they may lie below the estimate."
+BELOW = "Chance inflates every calibration error; the intervals are corrected for this, so they may lie below the estimate."
 
 
 @dataclass(frozen=True, kw_only=True)

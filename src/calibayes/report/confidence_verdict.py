@@ -99,7 +99,7 @@ def mended(
         value=_fitted(said, labels, mass, scaled).temperature,
         ece_before=first,
         ece_after=then,
-        # Chance leaves an ECE large however much is mended, and makes the debiased square uncertain: the better of both.
+        # Chance keeps an ECE large however much is fixed, and makes the debiased square uncertain: the better of both.
         share=max(1 - math.sqrt(left / square), 1 - then / first) if square > 0 else math.nan,
     )
 
@@ -107,7 +107,7 @@ def mended(
 def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
     """The judgement of scores with intervals.
 
-    Over- or under-confident: the interval of mean confidence minus accuracy leaves zero out. Mixed: it does not, but that
+    Over- or underconfident: the interval of mean confidence minus accuracy excludes zero. Mixed: it does not, but that
     of the ECE does. Calibrated: the ECE is known to be small. Unclear: it may be small or large.
 
     Args:
@@ -125,13 +125,15 @@ def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
         kind: VerdictKind = "over-confident" if gap.low > 0 else "under-confident"
         doubt = ""
         if scores.intervals["accuracy"].high < 1 / scores.classes:
-            doubt = " That is less often than by guessing: are the labels in the order of the predictions?"
-        return Verdict(kind, f"{kind.capitalize()}: it says {says}, it is right {right}{_remedy(mending)}.{doubt}")
+            doubt = " That is worse than guessing: are the labels in the same order as the predictions?"
+        return Verdict(
+            kind, f"{kind.replace('-', '').capitalize()}: it says {says}, it is right {right}{_remedy(mending)}.{doubt}"
+        )
     # An ECE that is no larger than the gap has gaps of one sign only: nothing is mixed.
     if error.low > 0 and scores.ece > abs(scores.overconfidence) + _EQUAL:
         return Verdict(
             "mixed",
-            f"Mixed: on average it says {says} and is right {right}, but it is too sure in some places and not sure enough "
+            f"Mixed: on average it says {says} and is right {right}, but it is overconfident in some places and underconfident "
             f"in others (ECE {percent(error.low)} to {percent(error.high)}){_remedy(mending)}.",
         )
     if error.high > _WIDE or math.isnan(error.high):
@@ -158,7 +160,7 @@ def compared(first: str, second: str, found: dict[str, Difference]) -> str:
             continue
         by = f"{_TITLES[name]} (by {abs(value):.2g}, {min(abs(low), abs(high)):.2g} to {max(abs(low), abs(high)):.2g})"
         if math.isinf(value):
-            by = f"{_TITLES[name]} (which is infinite for the other)"
+            by = f"{_TITLES[name]} (infinite for the other)"
         (better if (value > 0) == (name == "accuracy") else worse).append(by)
     parts = []
     if better:
@@ -180,14 +182,14 @@ def _remedy(mending: TemperatureEffect | None) -> str:
     digits = 3 if f"{mending.value:.2g}" == "1" else 2
     named = f"a temperature of {mending.value:.{digits}g}"
     if mending.value <= LOWEST:
-        return "; no error was seen, so no temperature can be told"
+        return "; there were no errors, so no temperature can be fitted"
     if mending.value >= HIGHEST or named.endswith(" of 1"):
-        return "; a temperature would not mend it"
+        return "; a temperature would not fix it"
     if mending.share >= 0.6:
-        return f"; {named} would mend most of it"
+        return f"; {named} would fix most of it"
     if mending.share >= 0.2:
-        return f"; {named} would mend part of it"
-    return "; a temperature would not mend it"
+        return f"; {named} would fix part of it"
+    return "; a temperature would not fix it"
 
 
 def _fitted(said: Tensor, labels: Tensor, mass: Tensor, logits: bool) -> TemperatureScaling:

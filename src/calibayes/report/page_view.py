@@ -17,10 +17,10 @@ _OPEN_PAIRS = 3  # how many pairs of models are compared in the open; the others
 _COVERAGES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 _VERDICTS = {
-    "over-confident": ("too sure", "over"),
-    "under-confident": ("not sure enough", "under"),
+    "over-confident": ("overconfident", "over"),
+    "under-confident": ("underconfident", "under"),
     "calibrated": ("calibrated", "good"),
-    "mixed": ("too sure here, not sure enough there", "mixed"),
+    "mixed": ("over- and underconfident", "mixed"),
     "unclear": ("unclear", "unclear"),
 }
 

@@ -44,7 +44,7 @@ def show(study: Study, console: Console) -> None:
     if study.pairs:
         parts += [Text("\n" + "\n".join(pair.text for pair in study.pairs)), *_differences(study, width)]
         parts.append(
-            Text("* the interval leaves zero out. Differences of calibration errors are without what chance adds to each.")
+            Text("* the interval excludes zero. Differences of calibration errors are corrected for what chance adds to each.")
         )
     print_results(console, Group(*parts), _WIDTH)
 
@@ -58,7 +58,7 @@ def _footnote(study: Study) -> str:
     examples = f"{n:,} example{'' if n == 1 else 's'}"
     return (
         f"{examples}, {study.models[0].scores.classes} classes, {settings['bins']} bins. Intervals at "
-        f"{100 * settings['level']:g} %, from {settings['replicates']:,} resamplings (seed {settings['seed']}).\n{BELOW}"
+        f"{100 * settings['level']:g} %, from {settings['replicates']:,} bootstrap samples (seed {settings['seed']}).\n{BELOW}"
     )
 
 
