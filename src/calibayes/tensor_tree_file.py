@@ -44,7 +44,7 @@ def read_tree(path: Path, kind: str) -> Any:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise TreeFileError(f"it is no safetensors file, or a part of one ({error})") from error
+        raise TreeFileError(f"not a safetensors file, or truncated ({error})") from error
     except (OSError, ValueError, RuntimeError) as error:
         raise TreeFileError(f"it cannot be read ({error})") from error
     if _KEY not in metadata:

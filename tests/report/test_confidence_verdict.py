@@ -13,7 +13,7 @@ from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import Difference, Interval, Scores, ece, evaluate
 from calibayes.posthoc import TemperatureScaling
 from calibayes.randomness import generator_for
-from calibayes.report.confidence_verdict import TemperatureEffect, compared, mended, verdict
+from calibayes.report.confidence_verdict import TemperatureEffect, compared, temperature_effect, verdict
 
 BASE = evaluate(*classifier(50, 1.0, seed=0), intervals=False)
 MOST = TemperatureEffect(1.74, 0.081, 0.012, 0.9)
@@ -27,7 +27,7 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
 
 
 @pytest.mark.parametrize(
-    ("found", "mending", "kind", "text"),
+    ("found", "effect", "kind", "text"),
     [
         (
             scores(0.91, 0.83, (0.06, 0.1), (0.06, 0.1)),
@@ -106,8 +106,8 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
         ),
     ],
 )
-def test_every_kind_of_verdict(found: Scores, mending: TemperatureEffect | None, kind: str, text: str) -> None:
-    said = verdict(found, mending)
+def test_every_kind_of_verdict(found: Scores, effect: TemperatureEffect | None, kind: str, text: str) -> None:
+    said = verdict(found, effect)
     assert (said.kind, said.text) == (kind, text)
 
 
@@ -116,7 +116,7 @@ def test_the_temperature_that_mends_is_found_and_its_effect_measured_on_other_ex
     temperature: float, expected: float
 ) -> None:
     probs, targets = classifier(4000, temperature, seed=0)
-    found = mended(probs, targets)
+    found = temperature_effect(probs, targets)
     assert found is not None
     assert found.value == pytest.approx(expected, rel=0.1)
     if temperature != 1:
@@ -127,7 +127,7 @@ def test_the_temperature_that_mends_is_found_and_its_effect_measured_on_other_ex
 def test_what_temperature_scaling_does_is_not_judged_on_the_examples_it_was_fitted_on() -> None:
     """Each half of the examples is scaled by the temperature of the other half."""
     probs, targets = classifier(60, 1.0, seed=1)
-    found = mended(probs, targets, seed=3)
+    found = temperature_effect(probs, targets, seed=3)
     order = torch.randperm(60, generator=generator_for(torch.device("cpu"), 3, "halves"))
     halves = torch.arange(60) % 2 == 0
     after = torch.empty_like(probs)
@@ -142,7 +142,7 @@ def test_what_temperature_scaling_does_is_not_judged_on_the_examples_it_was_fitt
 def test_logits_are_used_where_probabilities_have_lost_them() -> None:
     logits = torch.tensor([[30.0, 0.0], [0.0, 30.0]]).repeat(50, 1)
     targets = torch.tensor([0, 1, 0, 0]).repeat(25)
-    found = mended(logits.softmax(-1), targets, logits=logits)
+    found = temperature_effect(logits.softmax(-1), targets, logits=logits)
     assert found is not None
     assert found.value == pytest.approx(30 / math.log(3), rel=0.02)  # right three times in four: a log-odds of log 3
 
@@ -151,15 +151,15 @@ def test_logits_of_examples_that_do_not_count_are_left_out_with_them() -> None:
     logits = 5 * torch.randn(400, 3, generator=torch.Generator().manual_seed(0))
     targets = torch.distributions.Categorical(logits=logits / 2.5).sample()
     weights = (torch.arange(400) % 3 > 0).double()
-    found = mended(logits.softmax(-1), targets, weights=weights, logits=logits)
-    kept = mended(logits.softmax(-1)[weights > 0], targets[weights > 0], logits=logits[weights > 0])
+    found = temperature_effect(logits.softmax(-1), targets, weights=weights, logits=logits)
+    kept = temperature_effect(logits.softmax(-1)[weights > 0], targets[weights > 0], logits=logits[weights > 0])
     assert found == kept
     with pytest.raises(InvalidProbabilitiesError, match="400, but got 399"):
-        mended(logits.softmax(-1), targets, logits=logits[1:])
+        temperature_effect(logits.softmax(-1), targets, logits=logits[1:])
 
 
 def test_too_few_examples_to_try() -> None:
-    assert mended(*classifier(19, 1.0, seed=0)) is None
+    assert temperature_effect(*classifier(19, 1.0, seed=0)) is None
 
 
 def apart(**clear: tuple[float, float, float]) -> dict[str, Difference]:
@@ -195,7 +195,7 @@ def test_a_classifier_that_claims_a_constant_is_judged_rightly() -> None:
     r: Tensor = torch.full((2000,), 0.9, dtype=torch.float64)
     for right, kind in ((0.7, "over-confident"), (0.99, "under-confident")):
         probs, targets = says(r, torch.full_like(r, right), seed=3)
-        assert verdict(evaluate(probs, targets), mended(probs, targets)).kind == kind
+        assert verdict(evaluate(probs, targets), temperature_effect(probs, targets)).kind == kind
 
 
 def test_one_confidence_is_never_mixed() -> None:

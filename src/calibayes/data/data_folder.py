@@ -42,7 +42,7 @@ def required(path: Path, name: str, title: str) -> Path:
     """
     if not path.exists():
         raise MissingDataError(
-            f"{title} is not here: there is no {str(path)!r}. Get it with `calibayes data get {name}`, "
+            f"{title} is not here: there is no {str(path)!r}. Download it with `calibayes data get {name}`, "
             "or set CALIBAYES_DATA to the folder that holds it."
         )
     return path

@@ -175,6 +175,6 @@ def _check_continues(start: Posterior, new: Posterior, scheme: str) -> None:
         count = f" of {len(start.members)} members" if len(start.members) > 1 else ""
         kind = type(start).__name__
         raise InvalidArgumentError(
-            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot go on as {scheme!r}. Use the "
+            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot continue as {scheme!r}. Use the "
             "scheme and settings that it began with, or `warm_start=False` to start anew."
         )

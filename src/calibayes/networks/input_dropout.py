@@ -65,7 +65,7 @@ class InputDropout(nn.Module):
             raise InvalidArgumentError(f"Expected `of` to be one of {get_args(InputKind)}, but got {of!r}.")
         if of == "words" and replacement is None:
             raise InvalidArgumentError(
-                "Dropout of words needs a `replacement`, the index that stands for a hidden word: that of unknown words, say."
+                "Dropout of words needs a `replacement`, the index that replaces a hidden word, such as that of unknown words."
             )
         self.p, self.of = float(p), of
         self.patch = check_size("patch", patch)

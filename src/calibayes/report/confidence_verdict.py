@@ -18,7 +18,7 @@ from calibayes.posthoc.temperature import HIGHEST, LOWEST
 from calibayes.randomness import generator_for
 from calibayes.wording import joined, percent
 
-__all__ = ["TemperatureEffect", "Verdict", "compared", "mended", "verdict"]
+__all__ = ["TemperatureEffect", "Verdict", "compared", "temperature_effect", "verdict"]
 
 VerdictKind = Literal["over-confident", "under-confident", "mixed", "calibrated", "unclear"]
 
@@ -60,7 +60,7 @@ class TemperatureEffect:
     share: float
 
 
-def mended(
+def temperature_effect(
     probs: Array,
     targets: Array,
     *,
@@ -104,7 +104,7 @@ def mended(
     )
 
 
-def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
+def verdict(scores: Scores, effect: TemperatureEffect | None) -> Verdict:
     """The judgement of scores with intervals.
 
     Over- or underconfident: the interval of mean confidence minus accuracy excludes zero. Mixed: it does not, but that
@@ -112,7 +112,7 @@ def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
 
     Args:
         scores: of `evaluate`, with intervals.
-        mending: what temperature scaling would do.
+        effect: what temperature scaling would do.
     """
     says, right = percent(scores.confidence), percent(scores.accuracy)
     gap, error = scores.intervals["overconfidence"], scores.intervals["ece"]
@@ -127,14 +127,14 @@ def verdict(scores: Scores, mending: TemperatureEffect | None) -> Verdict:
         if scores.intervals["accuracy"].high < 1 / scores.classes:
             doubt = " That is worse than guessing: are the labels in the same order as the predictions?"
         return Verdict(
-            kind, f"{kind.replace('-', '').capitalize()}: it says {says}, it is right {right}{_remedy(mending)}.{doubt}"
+            kind, f"{kind.replace('-', '').capitalize()}: it says {says}, it is right {right}{_remedy(effect)}.{doubt}"
         )
     # An ECE that is no larger than the gap has gaps of one sign only: nothing is mixed.
     if error.low > 0 and scores.ece > abs(scores.overconfidence) + _EQUAL:
         return Verdict(
             "mixed",
             f"Mixed: on average it says {says} and is right {right}, but it is overconfident in some places and underconfident "
-            f"in others (ECE {percent(error.low)} to {percent(error.high)}){_remedy(mending)}.",
+            f"in others (ECE {percent(error.low)} to {percent(error.high)}){_remedy(effect)}.",
         )
     if error.high > _WIDE or math.isnan(error.high):
         return Verdict(
@@ -176,18 +176,18 @@ def compared(first: str, second: str, found: dict[str, Difference]) -> str:
     return "; ".join(parts) + "."
 
 
-def _remedy(mending: TemperatureEffect | None) -> str:
-    if mending is None or math.isnan(mending.share):
+def _remedy(effect: TemperatureEffect | None) -> str:
+    if effect is None or math.isnan(effect.share):
         return ""
-    digits = 3 if f"{mending.value:.2g}" == "1" else 2
-    named = f"a temperature of {mending.value:.{digits}g}"
-    if mending.value <= LOWEST:
+    digits = 3 if f"{effect.value:.2g}" == "1" else 2
+    named = f"a temperature of {effect.value:.{digits}g}"
+    if effect.value <= LOWEST:
         return "; there were no errors, so no temperature can be fitted"
-    if mending.value >= HIGHEST or named.endswith(" of 1"):
+    if effect.value >= HIGHEST or named.endswith(" of 1"):
         return "; a temperature would not fix it"
-    if mending.share >= 0.6:
+    if effect.share >= 0.6:
         return f"; {named} would fix most of it"
-    if mending.share >= 0.2:
+    if effect.share >= 0.2:
         return f"; {named} would fix part of it"
     return "; a temperature would not fix it"
 

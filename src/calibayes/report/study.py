@@ -22,7 +22,7 @@ from calibayes.metrics.paired_differences import between, movements
 from calibayes.metrics.prediction_arrays import as_predictions
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
-from calibayes.report.confidence_verdict import TemperatureEffect, Verdict, compared, mended, verdict
+from calibayes.report.confidence_verdict import TemperatureEffect, Verdict, compared, temperature_effect, verdict
 
 __all__ = ["Model", "Pair", "Study", "study"]
 
@@ -169,7 +169,7 @@ def study(
         scores = scores_of(sample, measured, intervals_of(sample, measured, told, level), level, names)
         if len(models) > 1:
             moved[name] = movements(told, level)
-        mending = mended(
+        effect = temperature_effect(
             probs,
             targets,
             weights=weights,
@@ -178,7 +178,7 @@ def study(
             seed=seed,
         )
         risk = curve(sample.cells, sample.tally.n)
-        found.append(Model(name, scores, verdict(scores, mending), mending, sample.tally.reliability, risk))
+        found.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
     return Study(
         models=found,
         pairs=[Pair(a, b, between(moved[a], moved[b], level=level)) for a, b in combinations(models, 2)],

@@ -228,7 +228,7 @@ def _start(pair: GaussianPair, weight: float) -> dict[str, Any]:
         raise OptimizerError(
             f"NaturalGradient must start narrower than the prior, but the largest standard deviation is {widest:.4g} with "
             f"prior_std={pair.prior_std:.4g}: no positive curvature has that width. Choose a smaller `init_std` (0.1 or 0.2 "
-            "times `prior_std`, say); to go on with a training, use `checkpoint`, which keeps the optimiser's state."
+            "times `prior_std`, say); to resume training, use `checkpoint`, which keeps the optimiser's state."
         )
     precision = pair.rho.mul(-2).exp_()
     start = weight * float(precision.mean())

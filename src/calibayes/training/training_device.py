@@ -20,7 +20,9 @@ def chosen_device(device: str | torch.device | None, processes: Processes = ALON
         try:
             return torch.empty(0, device=device).device
         except (RuntimeError, AssertionError, TypeError) as error:
-            raise InvalidArgumentError(f"Expected `device` to be one that is here, but got {device!r}: {error}") from error
+            raise InvalidArgumentError(
+                f"Expected `device` to be available on this machine, but got {device!r}: {error}"
+            ) from error
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device() if processes.size == 1 else local_gpu())
     return torch.device("mps" if torch.backends.mps.is_available() and processes.size == 1 else "cpu")
