@@ -13,11 +13,11 @@ help:
 	@echo "make test   lint, type-check and run the tests"
 	@echo "make test-extras  tests that need Ray, Dask, MLflow, Lightning, transformers (installed by this), several processes, a browser (chromium and chromedriver) or more time"
 	@echo "make docs   build the documentation into site/, with warnings as errors"
-	@echo "make lint   ruff and mypy alone"
+	@echo "make lint   ruff, mypy and import-linter alone"
 	@echo "make bench  measure speed and memory, side by side, and print a table (a quarter of an hour)"
 	@echo "make bench-peers  the same beside other libraries, in an environment of its own (half an hour)"
 	@echo "make bench-tabular  the classifier for scikit-learn beside others on a dozen real tables, in an environment of its own (half an hour)"
-	@echo "make setup  make .venv alone; make format: let ruff mend what it can; make clean: remove .venv and caches"
+	@echo "make setup  make .venv alone; make format: let ruff fix what it can; make clean: remove .venv and caches"
 
 setup: $(VENV)/.ready
 
@@ -46,6 +46,7 @@ lint: setup
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
+	$(RUN)/lint-imports --no-cache
 
 format: setup
 	$(RUN)/ruff check --fix .

@@ -83,7 +83,7 @@ def _point_step(network: str, *, average: bool = False) -> Callable[[], object]:
     point = cb.Point(net)
     if not average:
         return our_step(point, x, y, 1, 0.0)
-    kept = import_module("calibayes.training.averaging").WeightAverage(import_module("calibayes").EMA(0.99), point, dict)
+    kept = import_module("calibayes.training.weight_averaging").WeightAverage(import_module("calibayes").EMA(0.99), point, dict)
     return our_step(point, x, y, 1, 0.0, after_step=lambda: kept.update("step", 1))
 
 

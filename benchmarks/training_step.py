@@ -16,7 +16,7 @@ from benchmarks.timing import Timing, interleaved
 from calibayes.data.sources import Batch
 from calibayes.networks import MLP, TextCNN, resnet20
 from calibayes.posterior import NetworkPosterior
-from calibayes.training.data_terms import Place
+from calibayes.training.data_terms import TrainingPosition
 from calibayes.training.step import Stepper, StepSettings
 
 __all__ = ["BATCH", "DATASET_SIZE", "NETWORKS", "adam", "measure", "our_step", "pairs", "plain_step"]
@@ -112,7 +112,7 @@ def our_step(
 
     def step() -> None:
         number = next(steps)
-        stepper.step(Batch(x, y, len(y)), None, Place(0, number, number))
+        stepper.step(Batch(x, y, len(y)), None, TrainingPosition(0, number, number))
         if after_step is not None:
             after_step()
 

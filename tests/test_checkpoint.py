@@ -16,7 +16,7 @@ import calibayes as cb
 from calibayes.checkpoint import _architecture
 from calibayes.errors import ModelFileError
 from calibayes.posterior import NetworkPosterior
-from calibayes.treefile import write_tree
+from calibayes.tensor_tree_file import write_tree
 
 
 class Net(nn.Module):

@@ -21,9 +21,9 @@ from typer.testing import CliRunner, Result
 
 from calibayes.cli import app
 from calibayes.metrics import METRICS, differences, evaluate
-from calibayes.metrics.scores import shown
+from calibayes.metrics.score_table import shown
 from calibayes.report import study
-from calibayes.report.printed import show
+from calibayes.report.study_text import show
 
 NAMES = ["cat", "dog", "<script>alert(1)</script>", "fish, big"]
 SHARP, TARGETS = (tensor.numpy() for tensor in classifier(800, 0.5, seed=0))
@@ -47,8 +47,8 @@ def test_the_verdict_comes_first_in_plain_words_then_the_table(tmp_path: Path) -
     scores = evaluate(SHARP, TARGETS)
     lines = done.stdout.splitlines()
     says, right = f"{100 * scores.confidence:.0f} %", f"{100 * scores.accuracy:.0f} %"
-    assert lines[0].startswith(f"Over-confident: it says {says}, it is right {right}; a temperature of 2")
-    assert lines[0].endswith("would mend most of it.")
+    assert lines[0].startswith(f"Overconfident: it says {says}, it is right {right}; a temperature of 2")
+    assert lines[0].endswith("would fix most of it.")
     assert "800 examples, 4 classes; labels from 'label'" in done.stderr
     for metric in METRICS:
         assert any(line.strip().startswith(scores.title(metric.name)) for line in lines), metric.name
@@ -119,7 +119,7 @@ def test_many_rows_take_well_under_a_minute(tmp_path: Path) -> None:
     done = run("evaluate", str(tmp_path / "big.parquet"))
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - start < 60
-    assert done.stdout.startswith("Over-confident: it says ")
+    assert done.stdout.startswith("Overconfident: it says ")
 
 
 BAD = {
@@ -217,7 +217,7 @@ def test_whoever_stops_reading_still_has_the_report(tmp_path: Path) -> None:
         assert it.stdout is not None
         it.stdout.close()
         it.wait()
-    assert "Over-confident" in page.read_text(encoding="utf-8")
+    assert "Overconfident" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [60, 80, 110])

@@ -9,7 +9,7 @@ import torch
 from calibayes import metrics
 from calibayes.data import Splits
 from calibayes.posthoc import refined_nll
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import temperature_or_identity
 
 __all__ = ["SCORES", "refined", "scored"]
 
@@ -24,7 +24,7 @@ def refined(validation: Any, splits: Splits) -> float:
 def scored(validation: Any, test: Any, splits: Splits) -> dict[str, Any]:
     """Scores on validation and test examples, plain and scaled, and the temperature."""
     probs = torch.as_tensor(validation)
-    scaling, _ = settled_temperature(probs, splits.validation[1])
+    scaling, _ = temperature_or_identity(probs, splits.validation[1])
     parts = {"validation": (probs, splits.validation[1]), "test": (torch.as_tensor(test), splits.test[1])}
     found: dict[str, Any] = {"temperature": float(scaling.temperature)}
     for name, (values, targets) in parts.items():

@@ -25,7 +25,7 @@ from calibayes.displays import (
     SweepDisplay,
     reliability_grid,
 )
-from calibayes.displays.sweep import Values
+from calibayes.displays.lambda_sweep import Values
 
 SEEDS, LAMS = range(5), (1.0, 3.0, 10.0, 30.0)
 

@@ -11,9 +11,9 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from calibayes.errors import CheckpointError, ModelFileError, UnsupportedNetworkError
-from calibayes.posterior.base import Posterior, posterior_from, registered_kinds
+from calibayes.posterior.abstract_posterior import Posterior, posterior_from, registered_kinds
 from calibayes.posterior.rebuilding import OtherArchitectureError
-from calibayes.treefile import TreeFileError, read_tree, write_tree
+from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 
 __all__ = ["CheckpointFolder", "as_tree", "check_prior", "from_tree", "load", "save"]
 
@@ -50,7 +50,7 @@ def save(posterior: Posterior, path: str | Path) -> None:
 
 
 def as_tree(posterior: Posterior) -> dict[str, Any]:
-    """What a file has to hold of a posterior, for `from_tree` to build it again."""
+    """Return what a file has to hold of a posterior, for `from_tree` to build it again."""
     return {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())}
 
 
@@ -98,7 +98,7 @@ def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
 
 
 def _architecture(posterior: Posterior) -> dict[str, Any]:
-    """What a file and a network must have in common, and how to build the posterior from the network."""
+    """Check a file against a network, and build the posterior from the network."""
     return {**posterior.config(), "training": posterior.training}
 
 

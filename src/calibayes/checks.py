@@ -5,9 +5,7 @@ A check that passes costs two reductions over the array; only a check that fails
 
 from __future__ import annotations
 
-import difflib
 import operator
-from collections.abc import Iterable
 from numbers import Real
 from typing import Literal, SupportsIndex
 
@@ -23,15 +21,14 @@ __all__ = [
     "check_targets",
     "check_weights",
     "class_indices",
+    "fraction",
     "integer",
     "is_real",
-    "moderate",
-    "natural_number",
-    "nearest",
+    "moderate_positive",
+    "non_negative_integer",
     "number_of_samples",
     "positive",
     "positive_integer",
-    "share",
 ]
 
 _SMALLEST = 1e-15
@@ -39,7 +36,7 @@ _ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
 
 def is_real(value: object) -> bool:
-    """Whether ``value`` is a real number, Python's or NumPy's; truth values are none."""
+    """Return True if ``value`` is a real number, Python's or NumPy's; truth values are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -50,7 +47,7 @@ def positive(name: str, value: float) -> float:
     return float(value)
 
 
-def moderate(name: str, value: float) -> float:
+def moderate_positive(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it, its square or its inverse is no number for a network."""
     if not _SMALLEST <= positive(name, value) <= 1 / _SMALLEST:
         raise InvalidArgumentError(f"Expected `{name}` to lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, but got {value!r}.")
@@ -73,7 +70,7 @@ def positive_integer(name: str, value: object, most: int | None = None) -> int:
     return operator.index(value)
 
 
-def natural_number(name: str, value: object) -> int:
+def non_negative_integer(name: str, value: object) -> int:
     """``value`` as an int, or an error that names it when it is not an integer of at least 0."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
         raise InvalidArgumentError(f"Expected `{name}` to be an integer of at least 0, but got {value!r}.")
@@ -92,7 +89,7 @@ def number_of_samples(name: str, value: object) -> int | Literal["mean"]:
         ) from None
 
 
-def share(name: str, value: float) -> float:
+def fraction(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it does not lie strictly between 0 and 1."""
     if not is_real(value) or not 0 < value < 1:
         raise InvalidArgumentError(f"Expected `{name}` to lie between 0 and 1, both excluded, but got {value!r}.")
@@ -233,17 +230,3 @@ def _place(index: tuple[int, ...]) -> str:
 def _show(row: Tensor) -> str:
     head = ", ".join(f"{value:.4g}" for value in row[:5].tolist())
     return f"[{head}, …]" if row.numel() > 5 else f"[{head}]"
-
-
-def nearest(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """What to tell someone whose ``name`` is none of those that are ``known``.
-
-    Examples:
-        >>> nearest("lamb", ["lam", "beta"])
-        "Did you mean 'lam'?"
-        >>> nearest("x", ["lam", "beta"])
-        'They are lam, beta.'
-    """
-    names = list(known)
-    near = difflib.get_close_matches(str(name), names, n=1)
-    return f"Did you mean {near[0]!r}?" if near else otherwise or f"They are {', '.join(names)}."

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 import calibayes
 from calibayes.commands import compare, data, demo, evaluate, methods, predict, reproduce, sweep, train
 from calibayes.errors import CalibayesError
+from calibayes.terminal import EXIT_INVALID_INPUT, print_error
 
 __all__ = ["app"]
 
@@ -30,19 +31,19 @@ class _Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except CalibayesError as error:
-            typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
-            raise typer.Exit(2) from None
+            print_error(error)
+            raise typer.Exit(EXIT_INVALID_INPUT) from None
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
                 raise
             where = f" to {error.filename!r}" if error.filename else ""
-            typer.echo(f"calibayes: cannot write{where}: {error.strerror}. Make room, and try again.", err=True)
+            print_error(f"cannot write{where}: {error.strerror}. Make room, and try again.")
             _forget_output()
-            raise typer.Exit(2) from None
+            raise typer.Exit(EXIT_INVALID_INPUT) from None
 
 
 def _forget_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+    """Discard the output that could not be written, so that Python does not try again when it ends."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)
@@ -76,13 +77,13 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Then put your own network in its place: the README shows how.")
+@app.callback(epilog="To use your own network instead, see the README.")
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Train classifiers whose confidence can be trusted, and see how far it can be.
+    """Train classifiers whose confidence can be trusted, and measure how far it can be.
 
     New here? Type
 

@@ -36,7 +36,7 @@ class InvalidArgumentError(CalibayesError, ValueError):
 
 
 class InvalidProbabilitiesError(CalibayesError, ValueError):
-    """What should be class probabilities is not: negative, not summing to one, NaN, or of the wrong shape."""
+    """Values that are not class probabilities: negative, not summing to one, NaN, or of the wrong shape."""
 
 
 class InvalidTargetsError(CalibayesError, ValueError):

@@ -7,10 +7,10 @@ from typing import Any
 
 from calibayes.errors import MissingExtraError
 
-__all__ = ["package"]
+__all__ = ["require_package"]
 
 
-def package(name: str, purpose: str, extra: str | None = None) -> Any:
+def require_package(name: str, purpose: str, extra: str | None = None) -> Any:
     """A package, or an error that says what needs it and how to install it.
 
     Args:

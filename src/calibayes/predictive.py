@@ -12,15 +12,15 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import number_of_samples, positive_integer
+from calibayes.data.input_structure import as_tensors, batch_length, rows
 from calibayes.data.sources import Source
-from calibayes.data.structure import as_tensors, batch_length, rows
-from calibayes.devices import widest
-from calibayes.distributed import ALONE, Group, Processes
+from calibayes.device_precision import widest_float
+from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
 from calibayes.distributed.rows import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
-from calibayes.posterior.base import Posterior, Samples
+from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posterior.dropout_masks import dropout_layers
-from calibayes.posterior.outputs import logits_of
+from calibayes.posterior.network_outputs import logits_of
 
 __all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source", "samples_for"]
 
@@ -29,7 +29,7 @@ _USUAL_SAMPLES = 20
 
 @dataclass(frozen=True)
 class Predictive:
-    r"""What an ensemble predicts, one row per example; uncertainties are in nats.
+    r"""The prediction of an ensemble, one row per example; uncertainties are in nats.
 
     Attributes:
         probs: $p(y|x,D)$, shape ``[n, K]``.
@@ -69,19 +69,19 @@ class Predictive:
 
     @property
     def epistemic(self) -> Tensor:
-        """What the samples disagree about: ``entropy`` minus ``aleatoric``, the mutual information of label and weights."""
+        """The disagreement of the samples: ``entropy`` minus ``aleatoric``, the mutual information of label and weights."""
         return (self.entropy - self.aleatoric).clamp_min(0)
 
     @property
     def between(self) -> Tensor:
-        """What the members of an `Ensemble` disagree about: the part of ``epistemic`` between them."""
+        """The disagreement of the members of an `Ensemble`: the part of ``epistemic`` between them."""
         if self.members_entropy is None:
             return torch.zeros_like(self.aleatoric)
         return (self.entropy - self.members_entropy).clamp_min(0)
 
     @property
     def within(self) -> Tensor:
-        """What the samples of each member disagree about: the rest of ``epistemic``."""
+        """The disagreement of the samples of each member: the rest of ``epistemic``."""
         return (self.epistemic - self.between).clamp_min(0)
 
 
@@ -94,7 +94,7 @@ def predict(
     seed: int = 0,
     keep_samples: bool = False,
     dtype: torch.dtype | None = None,
-    group: Group = None,
+    group: ProcessGroupChoice = None,
 ) -> Predictive:
     r"""Average the network's probabilities over samples of the weights.
 
@@ -153,7 +153,7 @@ def predict_source(
             totals.append(batch.total)
             yield [batch.inputs]
 
-    predictive = _run(posterior, blocks(), samples, seed, dtype=widest(posterior.device))
+    predictive = _run(posterior, blocks(), samples, seed, dtype=widest_float(posterior.device))
     device = predictive.probs.device
     labels = whole(torch.cat(targets).to(device), totals, processes)
     counts = whole(torch.cat(weights).to(device), totals, processes) if weights else None
@@ -176,7 +176,7 @@ def _check_shareable(posterior: Posterior, processes: Processes) -> None:
 
 
 def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Predictive:
-    """What all processes predict, in each of them."""
+    """Return what all processes predict, in each of them."""
     if processes.size == 1:
         return own
     kept = None if own.samples is None else whole(own.samples.movedim(1, 0), totals, processes).movedim(0, 1)

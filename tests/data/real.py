@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from calibayes.data.data_folder import data_folder
 from calibayes.data.fetching import SETS
-from calibayes.data.folder import data_folder
 
 __all__ = ["needs", "place"]
 

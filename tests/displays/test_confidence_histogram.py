@@ -67,8 +67,8 @@ def test_the_lines_are_accuracy_and_mean_confidence(simulated: tuple[Tensor, Ten
     mean = float(probs.amax(-1).mean())
     assert line(ax, "accuracy") == pytest.approx(accuracy(probs, targets))
     assert line(ax, "confidence") == pytest.approx(mean)
-    (gap,) = [patch for patch in ax.patches if str(patch.get_label()).startswith("too sure")]
-    assert gap.get_label() == f"too sure by {mean - accuracy(probs, targets):.3f}"
+    (gap,) = [patch for patch in ax.patches if str(patch.get_label()).startswith("overconfident")]
+    assert gap.get_label() == f"overconfident by {mean - accuracy(probs, targets):.3f}"
     assert (gap.get_x(), gap.get_width()) == pytest.approx((accuracy(probs, targets), mean - accuracy(probs, targets)))  # type: ignore[attr-defined]
 
 
@@ -76,7 +76,7 @@ def test_the_legend_says_what_is_what_and_in_which_direction_the_gap_goes() -> N
     probs = torch.tensor([[0.6, 0.4], [0.7, 0.3]], dtype=torch.float64)
     legend: Any = drawn(ConfidenceHistogramDisplay.from_predictions(probs, torch.tensor([0, 0]))).get_legend()
     words = [text.get_text() for text in legend.get_texts()]
-    assert words == ["right", "wrong", "accuracy 1.000", "confidence 0.650", "not sure enough by 0.350"]
+    assert words == ["right", "wrong", "accuracy 1.000", "confidence 0.650", "underconfident by 0.350"]
     assert drawn(ConfidenceHistogramDisplay.from_predictions(probs, torch.tensor([0, 0])), legend=False).get_legend() is None
 
 

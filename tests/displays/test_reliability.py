@@ -207,13 +207,13 @@ def legend_of(legend: Any) -> list[str]:
 def test_the_legend_names_what_is_there() -> None:
     assert legend_of(drawn(display()).ax_.get_legend()) == [
         "accuracy",
-        "too sure",
-        "not sure enough",
+        "overconfident",
+        "underconfident",
         "calibrated",
         "chance (95 %)",
     ]
     wrong = ReliabilityDisplay.from_predictions(PROBS, 1 - TARGETS.clamp(max=0), intervals=False)
-    assert legend_of(drawn(wrong).ax_.get_legend()) == ["accuracy", "too sure", "calibrated", "chance (95 %)"]
+    assert legend_of(drawn(wrong).ax_.get_legend()) == ["accuracy", "overconfident", "calibrated", "chance (95 %)"]
     assert display().plot(Figure().add_subplot(), legend=False).ax_.get_legend() is None
 
 

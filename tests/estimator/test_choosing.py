@@ -10,9 +10,9 @@ import pytest
 from tests.estimator.tables import classifier, overlapping
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.estimator.examples import distinct
-from calibayes.estimator.learning import Learned, Learner
-from calibayes.estimator.settings import Settings
+from calibayes.estimator.classifier_settings import ClassifierSettings
+from calibayes.estimator.distinct_examples import distinct
+from calibayes.estimator.learning import LearnedPosterior, Learner
 from calibayes.metrics import ece, nll
 from calibayes.predictive import predict
 from calibayes.recipes.choosing import BETAS, LAMS, ValidationScores
@@ -48,7 +48,7 @@ def test_only_what_the_scheme_has_is_chosen(scheme: str, settings: dict[str, obj
 def test_scores_are_those_of_the_part_held_out() -> None:
     x, y = overlapping()
     estimator = classifier("ca-fnn", lam="auto", epochs=2, standardize=False)
-    settings = Settings(**{name: getattr(estimator, name) for name in Settings.__dataclass_fields__})
+    settings = ClassifierSettings(**{name: getattr(estimator, name) for name in ClassifierSettings.__dataclass_fields__})
     examples = distinct(x.astype(np.float32), y, np.ones(len(y)))
     examples = examples._replace(x=examples.x.astype(np.float32))
     learner = Learner(settings, 2, seed=7)
@@ -97,7 +97,7 @@ def test_a_warm_start_keeps_what_was_chosen() -> None:
 def test_settings_are_those_of_the_classifier() -> None:
     estimator = classifier()
     params = estimator.get_params()
-    settings = Settings(**{name: params[name] for name in Settings.__dataclass_fields__})
+    settings = ClassifierSettings(**{name: params[name] for name in ClassifierSettings.__dataclass_fields__})
     assert asdict(settings).keys() < params.keys()
 
 
@@ -106,13 +106,13 @@ def test_what_is_tried_has_the_size_of_what_is_trained_in_the_end() -> None:
     sizes = []
 
     class Watched(Learner):
-        def train(self, *given: Any, **named: Any) -> Learned:
+        def train(self, *given: Any, **named: Any) -> LearnedPosterior:
             found = super().train(*given, **named)
             sizes.append(sum(each.numel() for each in found.posterior.parameters()))
             return found
 
     estimator = classifier("ca-fnn", lam="auto", epochs=1, standardize=False)
-    settings = Settings(**{name: getattr(estimator, name) for name in Settings.__dataclass_fields__})
+    settings = ClassifierSettings(**{name: getattr(estimator, name) for name in ClassifierSettings.__dataclass_fields__})
     examples = distinct(x, y, np.ones(len(y)))
     Watched(settings, 2, seed=7).learn(examples._replace(x=examples.x.astype(np.float32)))
     assert len(sizes) == 1 + len(LAMS)

@@ -14,7 +14,7 @@ from tests.estimator.tables import Array, classifier, iris, overlapping
 from torch import nn
 
 import calibayes as cb
-from calibayes.estimator.examples import distinct
+from calibayes.estimator.distinct_examples import distinct
 from calibayes.metrics import nll
 
 

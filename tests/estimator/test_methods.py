@@ -55,7 +55,7 @@ def test_a_warm_start_is_refused_where_it_cannot_go_on() -> None:
     x, y = overlapping(20)
     found = classifier("ensemble", epochs=1, method_settings={"members": 2}, warm_start=True).fit(x, y)
     for other in ({"method_settings": {"members": 3}}, {"scheme": "mixture"}, {"scheme": "fnn", "method_settings": None}):
-        with pytest.raises(InvalidArgumentError, match="an Ensemble of 2 members cannot go on as"):
+        with pytest.raises(InvalidArgumentError, match="an Ensemble of 2 members cannot continue as"):
             _continued(found, other).fit(x, y)
 
 

@@ -38,7 +38,7 @@ from calibayes.errors import InvalidArgumentError, NetworkOutputError, Unsupport
         ({"predict_samples": "mean"}, "`predict_samples` to be a positive integer, but got 'mean'"),
         ({"early_stopping": -2}, "`early_stopping` to be a positive integer, but got -2"),
         ({"validation_fraction": 1.0}, "`validation_fraction` to lie between 0 and 1"),
-        ({"device": "nowhere"}, "`device` to be one that is here, but got 'nowhere'"),
+        ({"device": "nowhere"}, "`device` to be available on this machine, but got 'nowhere'"),
         ({"network": "resnet"}, "`network` to be 'auto', a function .* but got 'resnet'"),
     ],
 )
@@ -86,7 +86,7 @@ def test_warm_starts_that_cannot_go_on() -> None:
     found = classifier(warm_start=True, epochs=1).fit(x, y)
     with pytest.raises(InvalidArgumentError, match=r"classes that it had at first, \[0, 1\], but it has \[0, 2\]"):
         found.fit(x, 2 * y)
-    with pytest.raises(InvalidArgumentError, match="a MeanField cannot go on as 'ca-fnn'"):
+    with pytest.raises(InvalidArgumentError, match="a MeanField cannot continue as 'ca-fnn'"):
         found.set_params(scheme="ca-fnn").fit(x, y)
     with pytest.raises(ValueError, match="2 features, but CalibayesClassifier is expecting 3"):
         found.fit(x[:, :2], y)

@@ -12,7 +12,7 @@ from tests.files.made import HEADER, rows, write_csv
 from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.files import TrainSettings, load, predict_file, train
 from calibayes.metrics import evaluate
-from calibayes.treefile import read_tree, write_tree
+from calibayes.tensor_tree_file import read_tree, write_tree
 
 KIND = "classifier of files"
 FRAME = {name: [row[place] for row in rows(30, seed=1)] for place, name in enumerate(HEADER)}

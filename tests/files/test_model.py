@@ -14,10 +14,10 @@ from safetensors.torch import save_file
 from tests.files.made import HEADER, rows, table_model
 
 import calibayes
-from calibayes import treefile
+from calibayes import tensor_tree_file
 from calibayes.errors import DataError, ModelFileError
 from calibayes.files import load
-from calibayes.treefile import read_tree, write_tree
+from calibayes.tensor_tree_file import read_tree, write_tree
 
 KIND = "classifier of files"
 FRAME = {name: [row[place] for row in rows(30, seed=1)] for place, name in enumerate(HEADER)}
@@ -128,7 +128,7 @@ def test_a_file_cannot_describe_more_than_it_holds(saved: Path, tmp_path: Path) 
         load(path)
     body = json.dumps({"a": {"$tensor": "t"}, "b": {"$tensor": "t"}})
     tensors = {"t": torch.zeros(9)}
-    header = {"kind": KIND, "format": 1, "crc32": treefile._checksum(body, tensors), "tree": body}
+    header = {"kind": KIND, "format": 1, "crc32": tensor_tree_file._checksum(body, tensors), "tree": body}
     save_file(tensors, path, metadata={"calibayes": json.dumps(header)})
     with pytest.raises(ModelFileError, match="its header is damaged"):
         load(path)

@@ -14,7 +14,7 @@ from calibayes import metrics
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import METRICS, evaluate
 from calibayes.metrics.intervals import Interval
-from calibayes.metrics.scores import BELOW
+from calibayes.metrics.score_table import BELOW
 
 GENERATOR = torch.Generator().manual_seed(0)
 PROBS = (3 * torch.randn(400, 6, generator=GENERATOR)).softmax(-1)

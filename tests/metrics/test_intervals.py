@@ -22,11 +22,11 @@ from calibayes.metrics import (
     evaluate,
     kce_p_value,
 )
-from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.drawing import draws, replicate_counts
-from calibayes.metrics.evaluate import Settings
+from calibayes.metrics.bootstrap import draws, replicate_counts
+from calibayes.metrics.evaluate import EvaluationSettings
 from calibayes.metrics.intervals import wilson
-from calibayes.metrics.measuring import values
+from calibayes.metrics.metric_values import values
+from calibayes.metrics.prediction_arrays import as_predictions
 
 # Zero for a classifier that is calibrated in every class.
 ERRORS = (
@@ -130,7 +130,7 @@ def test_an_unknown_metric_is_named_with_those_there_are() -> None:
 
 def test_blocks_of_examples_spread_as_examples_do() -> None:
     probs, targets = classifier(6000, 0.7, seed=3)
-    sample = Settings().sample(as_predictions(probs, targets), resample=True)
+    sample = EvaluationSettings().sample(as_predictions(probs, targets), resample=True)
     assert sample.block is None, "so many examples are dealt into blocks"
     told = draws(sample, values(sample), 1000, 0)
     generator = np.random.default_rng(0)

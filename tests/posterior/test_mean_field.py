@@ -11,7 +11,7 @@ from torch.distributions import Normal, kl_divergence
 
 import calibayes as cb
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.gaussian import GaussianGroup
+from calibayes.posterior.gaussian_group import GaussianGroup
 from calibayes.predictive import samples_for
 
 PRIORS = {"0.*": 0.2, "*.weight": 0.05, "*": 1.5}

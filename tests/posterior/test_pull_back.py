@@ -8,7 +8,7 @@ from tests.posterior.zoo import Tied
 from torch import Tensor
 
 import calibayes as cb
-from calibayes.posterior.gaussian import GaussianGroup
+from calibayes.posterior.gaussian_group import GaussianGroup
 
 
 def posterior() -> cb.MeanField:

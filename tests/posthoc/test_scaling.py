@@ -129,7 +129,7 @@ def test_blocks_do_not_show(scaling: type[Scaling], monkeypatch: pytest.MonkeyPa
     logits, targets = drawn(501)
     probs, weights = logits.softmax(-1), torch.rand(501)
     whole = scaling().fit(probs, targets, weights=weights).transform(probs)
-    monkeypatch.setattr("calibayes.posthoc.scores._BLOCK", 64)
+    monkeypatch.setattr("calibayes.posthoc.log_scores._BLOCK", 64)
     in_blocks = scaling().fit(probs, targets, weights=weights).transform(probs)
     torch.testing.assert_close(in_blocks, whole, atol=1e-6, rtol=0)
 

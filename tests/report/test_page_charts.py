@@ -76,7 +76,7 @@ def test_hatching_says_which_way_the_gap_goes(model: dict[str, Any]) -> None:
     for group, entry in zip(marks(chart), [entry for entry in model["reliability"] if entry["count"]], strict=True):
         too_sure = entry["confidence"] > entry["accuracy"]
         part(group, "over" if too_sure else "under")
-        assert ("too sure" in group.get("aria-label", "")) == too_sure
+        assert ("overconfident" in group.get("aria-label", "")) == too_sure
 
 
 def test_label_of_a_bar_has_its_numbers(model: dict[str, Any]) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import torch
 
+from calibayes.atomic_file import UNFINISHED
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.claims import claim_path
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store
-from calibayes.wholefile import UNFINISHED
 
 RECORD = Record(
     trial="module:function",

@@ -141,7 +141,7 @@ def test_a_failed_write_keeps_the_checkpoint_before(tmp_path: Path, monkeypatch:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("calibayes.treefile.save_file", full)
+        patched.setattr("calibayes.tensor_tree_file.save_file", full)
         with pytest.raises(CheckpointError, match=r"No space left on device.*The one before is kept"):
             train(tmp_path, epochs=2)
     assert [path.name for path in tmp_path.iterdir()] == ["step-000000004.safetensors"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from tests.objective.own_terms import Spread
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -15,8 +17,9 @@ from torch.utils.data import DataLoader, TensorDataset
 import calibayes as cb
 from calibayes.errors import DataError, InvalidArgumentError, NonFiniteLossError
 from calibayes.randomness import generator_for
-from calibayes.training.progress import Progress
+from calibayes.terminal import ProgressDisplay
 from calibayes.training.step import StepTerms
+from calibayes.training.training_progress import TrainingProgress
 
 SMOOTH = cb.WMMCE(tau_r=0.1, tau_c=0.1)
 TERMS = (
@@ -262,10 +265,11 @@ def test_a_history_of_version_0_1_is_read() -> None:
     assert history.steps == [StepTerms(1.0, {"cross_entropy": 0.8, "calibration": 0.2, "kl": 30.0}, 16)]
 
 
-def test_the_progress_line_shows_every_term(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(10, 2, enabled=True) as progress:
-        progress.update(1, 3, StepTerms(0.7, {"focal": 0.5, "spread": 0.25, "kl": 1234.5}, 32))
-    assert "loss 0.7000  focal 0.5000  spread 0.2500  kl 1234" in capsys.readouterr().err
+def test_the_progress_display_shows_every_term() -> None:
+    shown = io.StringIO()
+    with ProgressDisplay(Console(file=shown, force_terminal=True, width=100)) as display:
+        TrainingProgress(display, 10, 2).update(1, 3, StepTerms(0.7, {"focal": 0.5, "spread": 0.25, "kl": 1234.5}, 32))
+    assert "loss 0.7000  focal 0.5000  spread 0.2500  kl 1234" in shown.getvalue()
 
 
 @pytest.mark.parametrize("change", ["weight", "loss", "name"])

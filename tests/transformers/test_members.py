@@ -21,7 +21,7 @@ import calibayes as cb
 from calibayes.data.sources import Batch
 from calibayes.errors import CheckpointError, InvalidArgumentError
 from calibayes.posterior.ensemble import member_seed
-from calibayes.transformers import CalibayesTrainer, load, steps
+from calibayes.transformers import CalibayesTrainer, load, member_steps
 
 pytestmark = pytest.mark.transformers
 
@@ -51,7 +51,7 @@ def test_each_member_has_the_bits_that_it_has_alone(kind: str, tmp_path: Path, m
     logs = []
     for index, found in enumerate(ensemble.posterior.members):
         # Not by the seed of the arguments, which shuffles too, and for which NumPy takes no more than 32 bits.
-        monkeypatch.setattr(steps, "member_seed", lambda seed, _, index=index: member_seed(seed, index))
+        monkeypatch.setattr(member_steps, "member_seed", lambda seed, _, index=index: member_seed(seed, index))
         alone = run(member(kind, index))
         assert torch.equal(weights(alone), flat(found)), index
         logs.append([entry for entry in alone.state.log_history if "loss" in entry])

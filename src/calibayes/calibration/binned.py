@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.calibration.measures import Scored, shares
+from calibayes.calibration.measures import ScoredMeasure, shares
 from calibayes.checks import is_real, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 
@@ -15,7 +15,7 @@ __all__ = ["DECE", "SBECE"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DECE(Scored):
+class DECE(ScoredMeasure):
     r"""The differentiable expected calibration error of Bohdal et al. (2021): ECE with soft bins.
 
     Example $i$ belongs to bin $m$ of $M$ with membership $o_{im}$, a softmax over bins at a temperature $T$ whose
@@ -54,7 +54,7 @@ class DECE(Scored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SBECE(Scored):
+class SBECE(ScoredMeasure):
     r"""The soft-binned expected calibration error of Karandikar et al. (2021), *Soft calibration objectives*.
 
     Example $i$ belongs to bin $j$ of $M$, with centre $\xi_j$, with membership

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from calibayes.calibration.binned import DECE, SBECE
-from calibayes.calibration.measures import MMCE, WMMCE, Normalization, Scores
+from calibayes.calibration.measures import MMCE, WMMCE, Normalization, ScoreMode
 
 __all__ = ["dece", "mmce", "sbece", "wmmce"]
 
@@ -16,7 +16,7 @@ def wmmce(
     *,
     weights: Tensor | None = None,
     kernel_width: float = 0.4,
-    scores: Scores = "soft",
+    scores: ScoreMode = "soft",
     tau_r: float = 1e-3,
     tau_c: float = 1e-2,
     normalization: Normalization = "paper",
@@ -50,7 +50,7 @@ def mmce(
     *,
     weights: Tensor | None = None,
     kernel_width: float = 0.4,
-    scores: Scores = "soft",
+    scores: ScoreMode = "soft",
     tau_r: float = 1e-3,
     tau_c: float = 1e-2,
     normalization: Normalization = "paper",
@@ -68,7 +68,7 @@ def dece(
     weights: Tensor | None = None,
     bins: int = 15,
     temperature: float = 0.01,
-    scores: Scores = "soft",
+    scores: ScoreMode = "soft",
     tau_r: float = 1e-3,
     tau_c: float = 1e-2,
     check: bool = True,
@@ -86,7 +86,7 @@ def sbece(
     bins: int = 15,
     temperature: float = 0.01,
     norm: float = 2.0,
-    scores: Scores = "soft",
+    scores: ScoreMode = "soft",
     tau_r: float = 1e-3,
     tau_c: float = 1e-2,
     check: bool = True,

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from calibayes.devices import widest
+from calibayes.device_precision import widest_float
 from calibayes.errors import InvalidArgumentError
 
 __all__ = ["kernel_features", "kernel_norm", "quadratic_form"]
@@ -156,7 +156,7 @@ def _by_matrix(scores: Tensor, coefficients: Tensor, width: float, derivatives: 
 
 
 def _by_sorting(scores: Tensor, coefficients: Tensor, width: float, derivatives: bool) -> tuple[Tensor, ...]:
-    device = scores.device if widest(scores.device) == torch.float64 else torch.device("cpu")
+    device = scores.device if widest_float(scores.device) == torch.float64 else torch.device("cpu")
     r, order = scores.to(device).sort(dim=-1)
     r, u = r.double(), coefficients.to(device).gather(-1, order).double()
     low, high = r[..., :1], r[..., -1:]

@@ -19,9 +19,9 @@ from calibayes.calibration.scores import confidence, correctness
 from calibayes.checks import check_predictions, positive
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["MMCE", "WMMCE", "Measure", "Normalization", "Scored", "Scores", "shares"]
+__all__ = ["MMCE", "WMMCE", "Measure", "Normalization", "ScoreMode", "ScoredMeasure", "shares"]
 
-Scores = Literal["soft", "hard"]
+ScoreMode = Literal["soft", "hard"]
 Normalization = Literal["paper", "reference"]
 
 
@@ -38,8 +38,8 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored(ABC):
-    """Which confidence and correctness a measure sees.
+class ScoredMeasure(ABC):
+    """A measure of confidence and correctness, hard or smoothed.
 
     Attributes:
         mode: ``"soft"`` for the fully differentiable scores of eqs (rhat) and (chat), ``"hard"`` for Kumar et al.'s.
@@ -47,12 +47,12 @@ class Scored(ABC):
         tau_c: temperature of the smoothed correctness.
     """
 
-    mode: Scores = "soft"
+    mode: ScoreMode = "soft"
     tau_r: float = 1e-3
     tau_c: float = 1e-2
 
     def __post_init__(self) -> None:
-        _one_of("mode", self.mode, Scores)
+        _one_of("mode", self.mode, ScoreMode)
         positive("tau_r", self.tau_r)
         positive("tau_c", self.tau_c)
 
@@ -75,7 +75,7 @@ class Scored(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WMMCE(Scored):
+class WMMCE(ScoredMeasure):
     r"""The weighted maximum mean calibration error of Kumar et al. (2018), eq. (weighted): the paper's AECE.
 
     $$ u_i = \frac{c_i(1-r_i)}{\max(n_c, 1)} - \frac{(1-c_i)r_i}{\max(n-n_c, 1)}, \qquad
@@ -118,7 +118,7 @@ class WMMCE(Scored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MMCE(Scored):
+class MMCE(ScoredMeasure):
     r"""The maximum mean calibration error of Kumar et al. (2018): zero in expectation's limit for a calibrated classifier.
 
     $$ u_i = (c_i - r_i)/n, \qquad \mathrm{MMCE} = \sqrt{u^\top K u}. $$
@@ -147,7 +147,7 @@ class MMCE(Scored):
 
 
 def shares(r: Tensor, weights: Tensor | None) -> Tensor | float:
-    """What part of the whole each example is."""
+    """Return the fraction of the whole that each example is."""
     return 1 / r.shape[-1] if weights is None else weights / weights.sum(-1, keepdim=True)
 
 

@@ -11,7 +11,7 @@ __all__ = ["confidence", "correctness"]
 
 
 def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -> Tensor:
-    r"""How sure the classifier is of its decision, one number per example.
+    r"""The confidence of the classifier in its decision, one number per example.
 
     With ``tau=None`` this is the largest probability, $r = \max_y p(y|x)$, and its gradient is that of the decided class
     alone. With a temperature it is the smoothed maximum of eq. (rhat),
@@ -38,7 +38,7 @@ def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -
 
 
 def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, check: bool = True) -> Tensor:
-    r"""Whether the decision is right, one number in $[0, 1]$ per example.
+    r"""The correctness of the decision, one number in $[0, 1]$ per example.
 
     With ``tau=None`` this is $c = 1(\hat y = y)$, which has no gradient. With a temperature it is eq. (chat),
     $\hat c = \mathrm{ReLU}(2 - [\hat R]_y)$, with the soft rank of eq. (Rhat),

@@ -10,8 +10,8 @@ import typer
 
 from calibayes.commands import data_options as given
 from calibayes.commands.methods import method_settings
-from calibayes.commands.typed import typed
 from calibayes.errors import InvalidArgumentError
+from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
 __all__ = ["compare"]
 
@@ -26,9 +26,9 @@ def compare(
     data: given.OwnData = None,
     target: given.Target = None,
     text: given.Text = None,
-    out: Annotated[Path, typer.Option(help="The folder for results; started again with it, it goes on.")] = Path(
-        "calibayes-compare"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="The folder for results; run the command again with the same folder to continue.")
+    ] = Path("calibayes-compare"),
     methods: Annotated[
         str | None,
         typer.Option(help="The methods to compare, like fnn,ensemble,mixture.", show_default="fnn,bnn,ca-fnn,ca-bnn"),
@@ -36,20 +36,31 @@ def compare(
     set_: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="A setting of all methods that have it, like members=3; may be repeated.", show_default=False
+            "--set", help="Set an option of every method that has it, like members=3; may be repeated.", show_default=False
         ),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many times each method is trained.", show_default="8")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Passes over the training examples.", show_default="12; more for small files")
+    seeds: Annotated[
+        int | None, typer.Option(help="The number of trainings per method, each with its own seed.", show_default="8")
     ] = None,
-    lams: Annotated[str | None, typer.Option(help="Values of λ to choose from.", show_default="1,3,10,30")] = None,
-    betas: Annotated[str | None, typer.Option(help="Values of β to choose from.", show_default="0.01,0.03,0.1,0.3")] = None,
-    workers: Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one per core, at most 4")] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="The number of epochs (passes over the training rows).", show_default="12; more for small files"),
+    ] = None,
+    lams: Annotated[
+        str | None, typer.Option(help="The values of λ to choose from on validation data.", show_default="1,3,10,30")
+    ] = None,
+    betas: Annotated[
+        str | None, typer.Option(help="The values of β to choose from on validation data.", show_default="0.01,0.03,0.1,0.3")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="The number of trainings to run in parallel.", show_default="one per core, at most 4")
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few seconds, one seed, less data: to see what it does, not for its numbers.")
+        bool, typer.Option("--quick", help="Train for a few seconds on little data, to see what the output looks like.")
     ] = False,
-    split_seed: Annotated[int | None, typer.Option(help="Of the split of your file in three parts.", show_default="0")] = None,
+    split_seed: Annotated[
+        int | None, typer.Option(help="The random seed of the split into training, validation and test rows.", show_default="0")
+    ] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
     drop_rare: given.DropRare = None,
@@ -60,17 +71,16 @@ def compare(
     image_size: given.ImageSize = None,
     config: given.Config = None,
 ) -> None:
-    """Which method should I use, by how much is it better, and how sure are we?
+    """Find out which method to use, how much better it is, and how certain that is.
 
     Trains FNN, BNN, CA-FNN and CA-BNN, or the methods that you name, over several seeds, plain and temperature-scaled, on
     images of clothes that come with calibayes (about ten minutes on two cores), or on a file of your own:
 
         calibayes compare flowers.csv --target species
 
-    λ, β and temperatures are chosen on validation examples; test examples decide nothing but the answer. Differences have
-    intervals for the chance of the test examples and of the seeds.
+    λ, β and temperatures are chosen on validation examples, never on test examples. Differences come with intervals that
+    cover the randomness of both the test examples and the seeds.
     """
-    from rich.console import Console
 
     from calibayes.recipes.compare import Settings
     from calibayes.recipes.compare.show import show
@@ -84,7 +94,7 @@ def compare(
         **_methods(methods, set_),
     )
 
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     said = given.typed_in(ctx, (*_OF_A_FILE, "config"))
     if data is None:
         if said:
@@ -92,7 +102,7 @@ def compare(
             raise InvalidArgumentError(
                 f"Expected a file or folder of your own with {flag}: calibayes compare data.csv {flag} …"
             )
-        show(settings, out, console=console, aside=aside, command=typed(), workers=workers)
+        show(settings, out, console=console, aside=aside, command=typed_command(), workers=workers)
         return
     from calibayes.files import DataSettings, file_task
 
@@ -100,14 +110,14 @@ def compare(
     seed = {"seed": said.pop("split_seed")} if "split_seed" in said else {}
     task, settings, notes = file_task(data, DataSettings.of({**own, **said, **seed}), settings, epochs=epochs)
     for note in (*unused, *notes):
-        aside.print(note, markup=False, soft_wrap=True)
-    show(settings, out, console=console, aside=aside, command=typed(), task=task, workers=workers)
+        print_line(aside, note)
+    show(settings, out, console=console, aside=aside, command=typed_command(), task=task, workers=workers)
 
 
 def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:
-    """Who is compared, and the settings of each: those that were typed and that it has."""
+    """Return the methods to compare, and the settings of each: those that were typed and that it has."""
     from calibayes.methods import method_named
-    from calibayes.methods.weights import takes_lam
+    from calibayes.methods.term_weights import takes_lam
     from calibayes.objective import SCHEMES
 
     chosen = SCHEMES if names is None else tuple(name.strip() for name in names.split(","))
@@ -140,6 +150,4 @@ def _numbers(flag: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise InvalidArgumentError(
-            f"Expected {flag} to be numbers with commas between them, like 1,3,10, but got {text!r}."
-        ) from None
+        raise InvalidArgumentError(f"Expected {flag} to be comma-separated numbers, like 1,3,10, but got {text!r}.") from None

@@ -10,16 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from calibayes.commands.typed import INTERRUPTED
 from calibayes.errors import CalibayesError
+from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, stdout_console
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, help="Get the data sets of the experiments, and see which are here.")
+app = typer.Typer(no_args_is_help=True, help="Download the data sets of the experiments, and list those on this machine.")
 
 _Folder = Annotated[
     Path | None,
-    typer.Option(help="The folder of data sets.", show_default="CALIBAYES_DATA, or calibayes in the user's cache"),
+    typer.Option(help="The folder that holds the data sets.", show_default="CALIBAYES_DATA, or calibayes in the user's cache"),
 ]
 
 
@@ -28,14 +28,14 @@ def get(
     names: Annotated[list[str], typer.Argument(help="newsgroups, cifar10, glove, resnet20, or all.", show_default=False)],
     folder: _Folder = None,
 ) -> None:
-    """Download data sets from their official places, and check them; what is here already is only checked.
+    """Download data sets from their official sources and verify them; those already here are only verified.
 
         calibayes data get newsgroups glove
 
-    Stopped or cut off, the same command goes on where it was.
+    After an interruption, run the same command again to resume the download.
     """
+    from calibayes.data.data_folder import data_folder
     from calibayes.data.fetching import SETS, data_set, obtain, watcher
-    from calibayes.data.folder import data_folder
 
     named = {name: data_set(name) for name in names if name != "all"}
     wanted = list((SETS if "all" in names else named).values())
@@ -45,16 +45,16 @@ def get(
             with watcher(True, sys.stderr) as watch:
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
-            typer.echo("Stopped. What has come is kept: the same command goes on with it.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+            typer.echo("Stopped. The partial download is kept; run the same command again to resume it.", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
         except CalibayesError as error:
-            typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
+            print_error(error)
             failed = True
         else:
             extra = "" if state.status == "whole" else f" ({state.note}; remove it to get all)"
             typer.echo(f"{each.title}: {data_folder(folder) / each.place}{extra}")
     if failed:
-        raise typer.Exit(2)
+        raise typer.Exit(EXIT_INVALID_INPUT)
 
 
 @app.command(name="list")
@@ -62,9 +62,9 @@ def list_(
     folder: _Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON instead of a table.")] = False,
 ) -> None:
-    """Which data sets there are, which of them are on this machine, and whether they are whole."""
+    """List the data sets, which of them are on this machine, and whether they are complete."""
+    from calibayes.data.data_folder import data_folder
     from calibayes.data.fetching import SETS
-    from calibayes.data.folder import data_folder
 
     root = data_folder(folder)
     rows: list[dict[str, Any]] = []
@@ -91,15 +91,14 @@ def list_(
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
 
     from calibayes.data.fetching import megabytes
 
-    console = Console(highlight=False)
+    console = stdout_console()
     width = max(len(row["name"]) for row in rows) + 2
     for row in rows:
         state = f"{row['status']} ({row['note']})" if row["note"] else row["status"]
         lines = [f"{row['title']}: {row['what']}", f"{state}: {row['path']}"]
         if row["status"] in ("missing", "damaged"):
             lines.append(f"get it: {row['command']}, {megabytes(row['download_bytes'])}")
-        console.print(row["name"].ljust(width) + f"\n{' ' * width}".join(lines), markup=False, soft_wrap=True)
+        print_line(console, row["name"].ljust(width) + f"\n{' ' * width}".join(lines))

@@ -25,36 +25,39 @@ __all__ = [
     "typed_in",
 ]
 
-_DATA = "A table (.csv, .tsv, .parquet, .jsonl), or a folder with a folder for each class of images or texts."
+_DATA = "A table (.csv, .tsv, .parquet, .jsonl), or a folder with a subfolder of images or texts for each class."
 
 Data = Annotated[Path, typer.Argument(help=_DATA, show_default=False)]
 OwnData = Annotated[Path | None, typer.Argument(help=_DATA, show_default="images that come with calibayes")]
-Target = Annotated[str | None, typer.Option(help="The column of the classes.", show_default=False)]
+Target = Annotated[str | None, typer.Option(help="The column that holds the classes.", show_default=False)]
 Text = Annotated[
-    list[str] | None, typer.Option(help="A column of texts to classify by; may be repeated.", show_default="all columns")
+    list[str] | None, typer.Option(help="A text column to learn from; may be repeated.", show_default="all columns")
 ]
-Ignore = Annotated[list[str] | None, typer.Option(help="A column to leave out; may be repeated.", show_default=False)]
+Ignore = Annotated[list[str] | None, typer.Option(help="A column to ignore; may be repeated.", show_default=False)]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option(help="A column of categories that look like numbers; may be repeated.", show_default=False),
+    typer.Option(help="A column of numbers that are categories, like postcodes; may be repeated.", show_default=False),
 ]
 DropRare = Annotated[
     bool | None,
-    typer.Option("--drop-rare", help="Leave classes with fewer than three examples out.", show_default=False),
+    typer.Option("--drop-rare", help="Drop classes with fewer than three examples.", show_default=False),
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of the letters of texts.", show_default="utf-8")]
-Delimiter = Annotated[str | None, typer.Option(help="What separates the cells of a CSV file.", show_default="found")]
-MaxRows = Annotated[int | None, typer.Option(help="Train on at most so many rows, drawn by the seed.", show_default="all")]
+Encoding = Annotated[str | None, typer.Option(help="The character encoding of text files.", show_default="utf-8")]
+Delimiter = Annotated[str | None, typer.Option(help="The character between the cells of a CSV file.", show_default="detected")]
+MaxRows = Annotated[int | None, typer.Option(help="Train on at most this many rows, sampled at random.", show_default="all")]
 Embeddings = Annotated[
     str | None,
-    typer.Option(help="Word vectors: learned, or glove (calibayes data get glove).", show_default="learned"),
+    typer.Option(
+        help="Word vectors: learned, or glove (download them with: calibayes data get glove).", show_default="learned"
+    ),
 ]
 ImageSize = Annotated[
-    int | None, typer.Option(help="Height and width that images are brought to.", show_default="28 grey, 32 colour")
+    int | None, typer.Option(help="The height and width in pixels to resize images to.", show_default="28 grey, 32 colour")
 ]
 
 Config = Annotated[
-    Path | None, typer.Option(help="A TOML file with settings like these; what is typed here wins.", show_default=False)
+    Path | None,
+    typer.Option(help="A TOML file with these settings; options on the command line override it.", show_default=False),
 ]
 
 

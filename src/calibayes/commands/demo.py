@@ -7,29 +7,30 @@ from typing import Annotated
 
 import typer
 
-from calibayes.commands.typed import typed
+from calibayes.terminal import status_console, stdout_console, typed_command
 
 __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the picture and the numbers.")] = Path("calibayes-demo"),
-    seeds: Annotated[int | None, typer.Option(help="How many times each method is trained.", show_default="3")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for the figure and the numbers.")] = Path("calibayes-demo"),
+    seeds: Annotated[
+        int | None, typer.Option(help="The number of trainings per method, each with its own seed.", show_default="3")
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A few seconds, one seed, less data: to see what it does, not for its numbers.")
+        bool, typer.Option("--quick", help="Train for a few seconds on little data, to see what the output looks like.")
     ] = False,
 ) -> None:
-    """Compare five methods on images of clothes: how often they are right, and how far they can be believed.
+    """Compare five methods on images of clothes: their accuracy, and how far their confidence can be trusted.
 
     FNN is a plain network and BNN a Bayesian one; CA- stands for calibration-aware. A mixture is four networks, each with a
     distribution over its weights. All are trained alike on Fashion-MNIST, which comes with calibayes, and scored on test images
     that none of them has seen.
     """
-    from rich.console import Console
 
     from calibayes.recipes.demo import Settings
     from calibayes.recipes.demo.show import show
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    show(settings, out, console=console, aside=aside, command=typed())
+    console, aside = stdout_console(), status_console()
+    show(settings, out, console=console, aside=aside, command=typed_command())

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from calibayes.commands.places import check_place
-from calibayes.commands.typed import typed
+from calibayes.commands.output_paths import check_output_path
+from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
 __all__ = ["evaluate"]
 
@@ -17,51 +17,55 @@ __all__ = ["evaluate"]
 def evaluate(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Predictions: .csv, .tsv, .parquet or .npz; several files are compared.", show_default=False),
+        typer.Argument(
+            help="Files of predictions (.csv, .tsv, .parquet, .npz); several files are compared.", show_default=False
+        ),
     ],
-    label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="found")] = None,
+    label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="detected")] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="The columns of the probabilities: a pattern like 'p_*', or names.", show_default="found"),
+        typer.Option(help="The columns of the probabilities: a pattern like 'p_*', or their names.", show_default="detected"),
     ] = None,
     logits: Annotated[
-        bool | None, typer.Option("--logits/--probabilities", help="What the columns hold.", show_default="by their names")
+        bool | None,
+        typer.Option(
+            "--logits/--probabilities", help="Whether the columns hold logits or probabilities.", show_default="by their names"
+        ),
     ] = None,
-    weights: Annotated[str | None, typer.Option(help="A column that says how much each row counts.")] = None,
-    id: Annotated[str | None, typer.Option(help="A column by which the rows of several files are matched.")] = None,
-    positive: Annotated[str | None, typer.Option(help="The class that a single column of probabilities is about.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="What separates cells.", show_default="found")] = None,
-    bins: Annotated[int, typer.Option(help="The number of bins of confidence.")] = 15,
-    level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
-    replicates: Annotated[int, typer.Option(help="How many times the examples are resampled for the intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The seed of the resampling.")] = 0,
-    target_accuracy: Annotated[float, typer.Option(help="The accuracy that the coverage is reported for.")] = 0.95,
-    report: Annotated[Path | None, typer.Option(help="Write a page (HTML) with tables and diagrams to this file.")] = None,
+    weights: Annotated[str | None, typer.Option(help="A column with the weight of each row.")] = None,
+    id: Annotated[str | None, typer.Option(help="A column to match the rows of several files by.")] = None,
+    positive: Annotated[str | None, typer.Option(help="The class that a single column of probabilities belongs to.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="The character between cells.", show_default="detected")] = None,
+    bins: Annotated[int, typer.Option(help="The number of confidence bins.")] = 15,
+    level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
+    replicates: Annotated[int, typer.Option(help="The number of bootstrap samples for the intervals.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The random seed of the bootstrap.")] = 0,
+    target_accuracy: Annotated[float, typer.Option(help="The accuracy to report the coverage at.")] = 0.95,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML page with tables and diagrams to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every number as JSON instead of tables.")] = False,
 ) -> None:
-    """Can the confidence of a classifier be trusted? Learn it from a file of its predictions.
+    """Measure from a file of predictions how far a classifier's confidence can be trusted.
 
     The file has a column with the true class, and one with the probability of each class (or of one of two). They are
-    found by their names (label, p_cat, p_dog, …), or named here. With several files, each holds the predictions of
-    another classifier for the same examples, and their differences are shown too.
+    found by their names (label, p_cat, p_dog, …), or set with options. Several files hold the predictions of several
+    classifiers for the same examples; their differences are shown too.
 
         calibayes evaluate predictions.csv --report page.html
     """
-    from rich.console import Console
 
-    from calibayes.checks import positive_integer, share
+    from calibayes.checks import fraction, positive_integer
     from calibayes.data.predictions import align, read_predictions
-    from calibayes.metrics.drawing import MOST_REPLICATES
+    from calibayes.metrics.bootstrap import MOST_REPLICATES
     from calibayes.metrics.evaluate import MOST_BINS
     from calibayes.report import study, write_page
-    from calibayes.report.printed import show
+    from calibayes.report.study_text import show
 
     if report is not None:
-        check_place("--report", report, files, "the predictions that are to be evaluated")
+        check_output_path("--report", report, files, "the predictions to evaluate")
     positive_integer("--bins", bins, MOST_BINS)
     positive_integer("--replicates", replicates, MOST_REPLICATES)
-    share("--level", level)
-    share("--target-accuracy", target_accuracy)
+    fraction("--level", level)
+    fraction("--target-accuracy", target_accuracy)
     tables = align(
         [
             read_predictions(
@@ -77,9 +81,9 @@ def evaluate(
             for path in files
         ]
     )
-    aside = Console(stderr=True, highlight=False)
+    aside = status_console()
     for table in tables:
-        aside.print(f"{table.path}: {table.describe()}", markup=False, soft_wrap=True)
+        print_line(aside, f"{table.path}: {table.describe()}")
     found = study(
         {table.name: table.probs for table in tables},
         tables[0].targets,
@@ -91,13 +95,13 @@ def evaluate(
         replicates=replicates,
         seed=seed,
         target_accuracy=target_accuracy,
-        origin={"command": typed(), "files": [str(table.path) for table in tables]},
+        origin={"command": typed_command(), "files": [str(table.path) for table in tables]},
     )
-    if report is not None:  # before anything is printed: whoever reads that may stop listening
+    if report is not None:  # before anything is printed: a reader of the output may close the pipe
         write_page(found.to_dict(), report)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:
-        show(found, Console(highlight=False))
+        show(found, stdout_console())
     if report is not None:
-        aside.print(f"Written: {report}", markup=False, soft_wrap=True)
+        print_line(aside, f"Written: {report}")

@@ -1,4 +1,4 @@
-"""`calibayes methods`: what `--scheme`, `--methods` and `CalibayesClassifier` can be told."""
+"""`calibayes methods`: the methods for `--scheme`, `--methods` and `CalibayesClassifier`, and their settings."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import fields
 from typing import Any
 
 from typer.core import TyperCommand
+
+from calibayes.terminal import print_results, stdout_console
 
 __all__ = ["CommandWithMethods", "method_settings", "methods"]
 
@@ -16,12 +18,11 @@ def methods() -> None:
     Other packages can add methods of their own, which are then listed here too.
     """
     from rich import box
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     from calibayes.methods import METHODS, MethodSettings, method_named
-    from calibayes.recipes.compare.printing import print_found
 
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("method", style="bold", no_wrap=True)
@@ -33,8 +34,8 @@ def methods() -> None:
         defaults = {each: method.default(each) for each in method.setting_names()}
         own = {each: value for each, value in defaults.items() if each not in common or value != common[each]}
         table.add_row(name, method.summary, _shown(own))
-    words = f"All methods have {_shown(common)}, unless the table has another value."
-    print_found(Console(highlight=False), Group(table, Text(words)))
+    words = f"All methods have the settings {_shown(common)}, unless the table shows another value."
+    print_results(stdout_console(), Group(table, Text(words)))
 
 
 class CommandWithMethods(TyperCommand):

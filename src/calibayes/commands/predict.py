@@ -9,51 +9,55 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
-from calibayes.commands.places import check_place
+from calibayes.commands.output_paths import check_output_path
+from calibayes.terminal import print_line, status_console, stdout_console
 
 __all__ = ["predict"]
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="What calibayes train wrote.", show_default=False)],
+    model: Annotated[Path, typer.Argument(help="The model file that calibayes train wrote.", show_default=False)],
     data: Annotated[
         Path,
-        typer.Argument(help="A table with the columns of training, or a folder of images or texts.", show_default=False),
+        typer.Argument(
+            help="A table with the same columns as the training data, or a folder of images or texts.", show_default=False
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file for predictions: .csv or .parquet.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write predictions to: .csv or .parquet.")] = Path(
         "predictions.csv"
     ),
     abstain_below: Annotated[
-        float | None, typer.Option(help="Leave decisions empty whose confidence is lower.", show_default=False)
+        float | None, typer.Option(help="Abstain where the confidence is lower: leave the decision empty.", show_default=False)
     ] = None,
     temperature: Annotated[
-        bool, typer.Option("--temperature", help="Scale the probabilities by the temperature of training.")
+        bool, typer.Option("--temperature", help="Apply the temperature that was fitted during training.")
     ] = False,
     target: Annotated[
-        str | None, typer.Option(help="The column of the true classes.", show_default="that of training, if it is there")
+        str | None, typer.Option(help="The column of the true classes.", show_default="the one used in training, if present")
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column to copy, like an id; may be repeated.", show_default=False)
+        list[str] | None, typer.Option(help="A column to copy to the output, like an id; may be repeated.", show_default=False)
     ] = None,
-    samples: Annotated[int | None, typer.Option(help="Samples of the weights.", show_default="those of training")] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Samples of the weights that a prediction averages over.", show_default="as in training")
+    ] = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
 ) -> None:
-    """Let a trained model predict every row of a file, a part at a time: the file may be larger than memory.
+    """Predict every row of a file with a trained model; the file may be larger than memory.
 
-    Each row gets a decision, the probability of every class (p_<class>), the confidence, and how uncertain it is for want of
-    data (epistemic) and by itself (aleatoric), in nats:
+    Each row gets a decision, the probability of every class (p_<class>), the confidence, and its epistemic uncertainty (for
+    lack of data) and aleatoric uncertainty (noise in the data), in nats:
 
         calibayes predict flowers.model new.csv -o out.csv --abstain-below 0.8
 
-    Where the file has the true classes, calibayes evaluate out.csv says how far the confidence can be trusted.
+    If the file has the true classes, run calibayes evaluate out.csv to find out how far the confidence can be trusted.
     """
-    from rich.console import Console
 
     from calibayes.files import load, predict_file
 
-    check_place("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "the model or data to read")
+    console, aside = stdout_console(), status_console()
     done = predict_file(
         load(model),
         data,
@@ -65,12 +69,12 @@ def predict(
         samples=samples,
         encoding=encoding or "utf-8",
         delimiter=delimiter,
-        say=lambda line: aside.print(line, markup=False, soft_wrap=True),
+        say=lambda line: print_line(aside, line),
     )
-    told = [f"{done.rows:,} rows, {100 * done.confidence:.0f} % sure on average."]
+    told = [f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %."]
     if abstain_below is not None:
-        told.append(f"{done.abstained:,} without a decision.")
+        told.append(f"Abstained on {done.abstained:,}.")
     lines = [" ".join(told), f"Written: {out}"]
     if done.labelled:
         lines.append(f"Next: calibayes evaluate {shlex.quote(str(out))}")
-    console.print("\n".join(lines), markup=False, soft_wrap=True)
+    print_line(console, "\n".join(lines))

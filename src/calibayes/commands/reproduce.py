@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibayes.commands.typed import INTERRUPTED, typed
 from calibayes.errors import InvalidArgumentError
+from calibayes.terminal import EXIT_FAILED, EXIT_INTERRUPTED, print_line, status_console, stdout_console, typed_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,33 +29,39 @@ def reproduce(
         typer.Argument(
             help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
             "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in "
-            "the folder of data sets; claims, which hold.",
+            "the folder of data sets; claims, which checks the paper's claims against all results.",
             show_default=False,
         ),
     ],
-    preset: Annotated[str, typer.Option(help="The size: paper (for a GPU), cpu (for two cores) or tiny (for a look).")] = "cpu",
-    out: Annotated[Path, typer.Option(help="The folder for results; started again with it, it goes on where it was.")] = Path(
-        "calibayes-reproduction"
-    ),
+    preset: Annotated[
+        str, typer.Option(help="The size: paper (for a GPU), cpu (for two cores) or tiny (for a quick look).")
+    ] = "cpu",
+    out: Annotated[
+        Path, typer.Option(help="The folder for results; run the command again with the same folder to continue.")
+    ] = Path("calibayes-reproduction"),
     only: Annotated[
-        list[str] | None, typer.Option(help="Train only what has this setting, like scheme=ca-bnn or seed=3; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Train only the runs with this setting, like scheme=ca-bnn or seed=3; may be repeated."),
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Trainings at a time.", show_default="one per core")] = None,
-    backend: Annotated[str, typer.Option(help="local, ray or dask.")] = "local",
+    workers: Annotated[
+        int | None, typer.Option(help="The number of trainings to run in parallel.", show_default="one per core")
+    ] = None,
+    backend: Annotated[str, typer.Option(help="Where trainings run: local, ray or dask.")] = "local",
     address: Annotated[str | None, typer.Option(help="The address of the cluster.")] = None,
-    figures_only: Annotated[bool, typer.Option("--figures-only", help="Train nothing: draw what is there.")] = False,
+    figures_only: Annotated[
+        bool, typer.Option("--figures-only", help="Train nothing; only draw the figures from existing results.")
+    ] = False,
 ) -> None:
     """Repeat an experiment of the paper, and draw its figure.
 
-    The data must be here: calibayes data get newsgroups glove cifar10 resnet20
+    Download the data first: calibayes data get newsgroups glove cifar10 resnet20
 
         calibayes reproduce newsgroups-epochs
 
-    trains what Fig. 1 shows, in a size that two cores finish, and writes figures, a table and every training's record.
+    trains what Fig. 1 shows, in a size that two cores can handle, and writes figures, a table and a record of every training.
     """
-    from rich.console import Console
 
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     _check_given(ctx, name)
     if name == "claims":
         from calibayes.recipes.reproduce.show_claims import show_claims
@@ -82,18 +88,18 @@ def reproduce(
             address=address,
         )
     except KeyboardInterrupt:
-        aside.print(f"Stopped. What is trained is kept in {out}; to go on: {typed()}", soft_wrap=True, markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+        print_line(aside, f"Stopped. Finished trainings are kept in {out}. To continue: {typed_command()}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     if not whole and not figures_only:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _check_given(ctx: typer.Context, name: str) -> None:
-    """Refuse options that would change nothing."""
+    """Reject options that would change nothing."""
     for option in _NOT_FOR.get(name, ()):
         source = ctx.get_parameter_source(option)
         if source is not None and source.name == "COMMANDLINE":
-            raise InvalidArgumentError(f"Expected no --{option.replace('_', '-')} with {name}, which has no use for it.")
+            raise InvalidArgumentError(f"--{option.replace('_', '-')} has no effect with {name}. Leave it out.")
 
 
 def _pretrain(preset: str, console: Console) -> None:
@@ -103,4 +109,4 @@ def _pretrain(preset: str, console: Console) -> None:
     path, record = pretrain(PRETRAININGS[check_preset(preset)])
     scores = ", ".join(f"{name} {value:.4f}" for name, value in record["test"].items())
     minutes = record["training_seconds"] / 60
-    console.print(f"{path}: {scores} on test images, {minutes:.0f} minutes of training.", soft_wrap=True, markup=False)
+    print_line(console, f"{path}: {scores} on test images, {minutes:.0f} minutes of training.")

@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibayes.commands.typed import INTERRUPTED, typed
-from calibayes.data.predictions.wording import counted
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
 from calibayes.sweeps.found import Sweep
 from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
+from calibayes.terminal import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    print_line,
+    print_results,
+    status_console,
+    stdout_console,
+    typed_command,
+)
+from calibayes.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,25 +38,34 @@ _WIDEST = 1000  # a row stays a line where no terminal cuts it
 
 
 def sweep(
-    config: Annotated[Path | None, typer.Argument(help="A TOML file that says what to run.", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Argument(help="A TOML file with the trial, its settings and the folder.", show_default=False)
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting and its values, like lam=1,3,10; all are combined.", show_default=False),
+        typer.Option("--set", help="A setting and its values, like lam=1,3,10; every combination is run.", show_default=False),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many times each combination is run, with seed=0,1,….")] = None,
+    seeds: Annotated[int | None, typer.Option(help="The number of runs per combination, with seed=0,1,….")] = None,
     trial: Annotated[
-        str | None, typer.Option(help="What to run: package.module:function.", show_default="train on Fashion-MNIST")
+        str | None, typer.Option(help="The function to run, as package.module:function.", show_default="train on Fashion-MNIST")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder for results; started again with it, it goes on.", show_default="calibayes-sweep"),
+        typer.Option(
+            help="The folder for results; run the command again with the same folder to continue.",
+            show_default="calibayes-sweep",
+        ),
     ] = None,
     backend: Annotated[str, typer.Option(help="Where trials run: local, ray or dask.")] = "local",
     address: Annotated[str | None, typer.Option(help="The address of the cluster.", show_default="a new local one")] = None,
-    workers: Annotated[int | None, typer.Option(help="Trials at a time.", show_default="one per core")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of each trial.", show_default="the cores are shared out")] = None,
-    retries: Annotated[int, typer.Option(help="How often a trial is run again after its process was killed.")] = 2,
-    keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not try again what has failed before.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="The number of trials to run in parallel.", show_default="one per core")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="The number of threads per trial.", show_default="cores divided by workers")
+    ] = None,
+    retries: Annotated[int, typer.Option(help="How often to retry a trial whose process was killed.")] = 2,
+    keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not retry trials that failed before.")] = False,
     show: Annotated[
         str | None,
         typer.Option(
@@ -56,8 +73,8 @@ def sweep(
         ),
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log each trial to MLflow (MLFLOW_TRACKING_URI, or files).")] = False,
-    experiment: Annotated[str, typer.Option(help="The experiment of MLflow.")] = "calibayes",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run, and run nothing.")] = False,
+    experiment: Annotated[str, typer.Option(help="The name of the MLflow experiment.")] = "calibayes",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run, without running it.")] = False,
 ) -> None:
     """Run many trials, each once: over values of λ and β, methods, seeds, or any settings of your own function.
 
@@ -68,12 +85,12 @@ def sweep(
 
         calibayes sweep --set scheme=fnn,ensemble --set members=2,4 --set epochs=5
 
-    Each result is a file in the folder. Stopped or killed, it goes on where it was. The exit code is 1 if trials failed.
+    Each result is a file in the folder. After an interruption, run the same command again to continue. The exit code is 1 if
+    any trial failed.
     """
-    from rich.console import Console
 
     if config is None and set_ is None and seeds is None and trial is None:
-        raise InvalidArgumentError("Expected something to run: --set lam=1,3,10, say, or --seeds 3, or a TOML file.")
+        raise InvalidArgumentError("Nothing to run. Pass settings (--set lam=1,3,10), seeds (--seeds 3) or a TOML file.")
     plan = Plan() if config is None else read_plan(config)
     name = trial or plan.trial or _FASHION
     if str(Path.cwd()) not in sys.path:
@@ -82,7 +99,7 @@ def sweep(
     if name == _FASHION:
         settings = for_schemes(settings)
     folder = out or Path(plan.out or "calibayes-sweep")
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    console, aside = stdout_console(), status_console()
     check = _check_of(name)
     if dry_run:
         for each in settings:
@@ -108,13 +125,13 @@ def sweep(
         mlflow=experiment if mlflow else None,
         progress=aside,
     )
-    _print_found(console, found, columns, folder, time.monotonic() - begin)
+    _print_results(console, found, columns, folder, time.monotonic() - begin)
     if found.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _check_of(trial: str) -> Callable[[dict[str, Any]], object]:
-    """What finds wrong settings before any trial runs."""
+    """Return a function that rejects wrong settings before any trial runs."""
     if trial == _FASHION:
         from calibayes.recipes.fashion import FashionTraining
 
@@ -130,48 +147,39 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
         return calibayes.sweep(name, settings, folder, **others)
     except KeyboardInterrupt:
         kept = len(_known(Store(folder), _keys(name, others["version"], settings), damaged=lambda path, error: None))
-        aside.print(
-            f"Stopped. {kept} of {len(settings)} trials are kept in {folder}; to go on: {typed()}", soft_wrap=True, markup=False
-        )
-        raise typer.Exit(INTERRUPTED) from None
+        print_line(aside, f"Stopped. {kept} of {len(settings)} trials are kept in {folder}. To continue: {typed_command()}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _print_found(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
-    from calibayes.recipes.compare.printing import print_found
+def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
     from calibayes.sweeps.summary import summary_table
 
     try:
         table = summary_table(found, columns)
     except InvalidArgumentError as error:  # a misspelt name is no reason to show nothing of a long sweep
-        console.print(str(error), soft_wrap=True, markup=False)
+        print_line(console, str(error))
         table = summary_table(found)
-    print_found(console, table, width=_WIDEST)
+    print_results(console, table, width=_WIDEST)
     names = found.varying()
     for trial in found.failed:
-        console.print(f"Failed: {_words(trial.settings, names)}: {trial.error}", soft_wrap=True, markup=False)
+        print_line(console, f"Failed: {_words(trial.settings, names)}: {trial.error}")
     failed = f", {len(found.failed)} failed" if found.failed else ""
     before = f" ({found.kept} from before)" if found.kept else ""
-    console.print(
-        f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.",
-        soft_wrap=True,
-        markup=False,
-    )
+    print_line(console, f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
 
 
 def _say_what_is_missing(
     console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str, keep_failures: bool
 ) -> None:
     keys = _keys(function_and_name(name)[1], version, settings)
-    known = _known(store, keys, damaged=lambda _, error: console.print(f"{error}.", soft_wrap=True, markup=False))
+    known = _known(store, keys, damaged=lambda _, error: print_line(console, f"{error}."))
     names = varying(settings)
     failed = "failed before" if keep_failures else "failed before: to run"
     states = [{None: "to run", True: "there", False: failed}[known.get(its_key)] for its_key in keys]
     for state, each in zip(states, settings, strict=True):
-        console.print(f"{state}: {_words(each, names)}", soft_wrap=True, markup=False)
+        print_line(console, f"{state}: {_words(each, names)}")
     left = sum(state.endswith("to run") for state in states)
-    console.print(
-        f"{left} of {len(settings)} trials of {name} to run; results go to {store.folder}.", soft_wrap=True, markup=False
-    )
+    print_line(console, f"{left} of {len(settings)} trials of {name} to run; results go to {store.folder}.")
 
 
 def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list[str]:

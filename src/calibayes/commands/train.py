@@ -10,8 +10,8 @@ import typer
 
 from calibayes.commands import data_options as given
 from calibayes.commands.methods import method_settings
-from calibayes.commands.places import check_place
-from calibayes.commands.typed import INTERRUPTED
+from calibayes.commands.output_paths import check_output_path
+from calibayes.terminal import EXIT_INTERRUPTED, print_line, print_results, status_console, stdout_console
 
 if TYPE_CHECKING:
     from calibayes.files import Trained
@@ -24,37 +24,48 @@ _OTHERS = ("data", "out", "config", "ctx", "set_")
 def train(
     ctx: typer.Context,
     data: given.Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The file for the model.")] = Path("model.safetensors"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write the model to.")] = Path("model.safetensors"),
     target: given.Target = None,
     text: given.Text = None,
     scheme: Annotated[
-        str | None, typer.Option("--scheme", "--method", help="One of the methods below.", show_default="ca-bnn")
+        str | None,
+        typer.Option("--scheme", "--method", help="The method to train with: one of those below.", show_default="ca-bnn"),
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting of the method, like members=3; may be repeated.", show_default=False),
+        typer.Option("--set", help="Set an option of the method, like members=3; may be repeated.", show_default=False),
     ] = None,
     lam: Annotated[
         float | None,
-        typer.Option(help="λ, the weight of the calibration term.", show_default="1 for ca-fnn and ca-bnn"),
+        typer.Option(help="The weight λ of the calibration term.", show_default="1 for ca-fnn and ca-bnn"),
     ] = None,
-    beta: Annotated[float | None, typer.Option(help="β, the weight of the KL.", show_default="0.03 for bnn and ca-bnn")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the examples, at most.", show_default="100")] = None,
+    beta: Annotated[
+        float | None, typer.Option(help="The weight β of the KL divergence.", show_default="0.03 for bnn and ca-bnn")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="The maximum number of epochs (passes over the training rows).", show_default="100")
+    ] = None,
     patience: Annotated[
-        int | None, typer.Option(help="Epochs without a lower validation NLL before it stops.", show_default="10")
+        int | None, typer.Option(help="Epochs without a lower validation NLL before training stops.", show_default="10")
     ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Examples a step.", show_default="64")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Adam's.", show_default="0.003")] = None,
-    samples: Annotated[int | None, typer.Option(help="Samples of the weights a step.", show_default="1")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(help="The number of examples in a training step.", show_default="64")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="The learning rate of the Adam optimizer.", show_default="0.003")
+    ] = None,
+    samples: Annotated[int | None, typer.Option(help="Samples of the weights in a training step.", show_default="1")] = None,
     predictive_samples: Annotated[
-        int | None, typer.Option(help="Samples of the weights behind a prediction.", show_default="20")
+        int | None, typer.Option(help="Samples of the weights that a prediction averages over.", show_default="20")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the split, the weights and the noise.", show_default="0")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The random seed of the split, the initial weights and the noise.", show_default="0")
+    ] = None,
     validation: Annotated[
-        float | None, typer.Option(help="The share of the examples that decides when to stop.", show_default="0.15")
+        float | None, typer.Option(help="The fraction of the rows used to decide when to stop.", show_default="0.15")
     ] = None,
     test: Annotated[
-        float | None, typer.Option(help="The share of the examples that is kept for the final table.", show_default="0.2")
+        float | None, typer.Option(help="The fraction of the rows held out for the final scores.", show_default="0.2")
     ] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
@@ -65,20 +76,19 @@ def train(
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,
     network: Annotated[
-        str | None, typer.Option(help="For images: small-cnn or resnet20.", show_default="by their size")
+        str | None, typer.Option(help="The network for images: small-cnn or resnet20.", show_default="by their size")
     ] = None,
     config: given.Config = None,
 ) -> None:
-    """Train a classifier on a file of your own, and see how far its confidence can be trusted.
+    """Train a classifier on your own data, and measure how far its confidence can be trusted.
 
-    A table with a column of classes, numbers, categories and dates, with missing values; texts in a column; or a folder with
-    a folder for each class of images or texts:
+    The data are a table with a column of classes (columns may hold numbers, categories, dates or texts, and missing values), or
+    a folder with a subfolder of images or texts for each class:
 
         calibayes train flowers.csv --target species -o flowers.model
 
-    A part of the examples decides when to stop, and another part, which decides nothing, is what the final table is about.
+    Part of the rows is used to decide when to stop. Another part is held out: the final scores are computed on it.
     """
-    from rich.console import Console
 
     from calibayes.files import TrainSettings, train
     from calibayes.files.settings import read_settings
@@ -87,19 +97,19 @@ def train(
     read: dict[str, Any] = {} if config is None else read_settings(config)
     settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
     inputs = [path for path in (data, config) if path is not None and path.is_file()]
-    check_place("--out", out, inputs, "the data or settings that are to be read")
-    console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
+    check_output_path("--out", out, inputs, "the data or settings that are to be read")
+    console, aside = stdout_console(), status_console()
     try:
-        trained = train(data, settings, say=lambda line: aside.print(line, markup=False, soft_wrap=True), progress=None)
+        trained = train(data, settings, say=lambda line: print_line(aside, line), progress=None)
     except KeyboardInterrupt:
-        aside.print("Stopped. Nothing was written.", markup=False)
-        raise typer.Exit(INTERRUPTED) from None
+        print_line(aside, "Stopped. Nothing was written.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     trained.model.save(out)
     _show(console, trained, data, out)
 
 
 def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
-    """What was typed behind --set: settings of the training by their names, and those of the method in a dict."""
+    """Return what was typed after --set: settings of the training by their names, and those of the method in a dict."""
     from calibayes.files import TrainSettings
 
     found = method_settings(words)
@@ -108,12 +118,11 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:
-    """What the model is worth, and the next command to type."""
+    """Print the model's scores, and the next command to type."""
     from calibayes.files.words import closing_words, scores_table
-    from calibayes.recipes.compare.printing import print_found
 
-    print_found(console, scores_table(trained))
+    print_results(console, scores_table(trained))
     new = f"new{''.join(data.suffixes)}" if not data.is_dir() else "folder"
     following = f"calibayes predict {shlex.quote(str(out))} {new} -o predictions.csv"
     following += " --temperature" if trained.helps else ""
-    console.print(f"{closing_words(trained)}\nWritten: {out}\nNext: {following}", markup=False, soft_wrap=True)
+    print_line(console, f"{closing_words(trained)}\nWritten: {out}\nNext: {following}")

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from calibayes.checks import natural_number
+from calibayes.checks import non_negative_integer
 from calibayes.data.sources import Batch, TensorSource
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
@@ -40,7 +40,7 @@ class Augmented:
 
     def __init__(self, data: tuple[Tensor, Tensor], padding: int = 4, flip: bool = True) -> None:
         self.data, self.flip = data, flip
-        self.padding = natural_number("padding", padding)
+        self.padding = non_negative_integer("padding", padding)
 
     def source(self, batch_size: int, name: str) -> AugmentedSource:
         """As batches."""

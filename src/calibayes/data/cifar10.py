@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibayes.checks import natural_number, positive_integer
-from calibayes.data.folder import data_folder, required
+from calibayes.checks import non_negative_integer, positive_integer
+from calibayes.data.data_folder import data_folder, required
 from calibayes.data.splits import Splits
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for
@@ -52,7 +52,7 @@ def cifar10(
         folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
     """
     total = _PER_FILE * len(_TRAIN_FILES)
-    natural_number("validation", validation)
+    non_negative_integer("validation", validation)
     if positive_integer("train", total - validation if train is None else train) + validation > total:
         raise InvalidArgumentError(
             f"Expected `train` and `validation` to need no more than the {total:,} training images, "

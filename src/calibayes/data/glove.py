@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibayes.data.folder import data_folder, required
+from calibayes.data.data_folder import data_folder, required
 from calibayes.errors import DataError
 
 __all__ = ["DIMENSIONS", "glove", "glove_file"]

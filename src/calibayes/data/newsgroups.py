@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from calibayes.checks import natural_number, positive_integer
-from calibayes.data.folder import data_folder, required, visible
+from calibayes.checks import non_negative_integer, positive_integer
+from calibayes.data.data_folder import data_folder, required, visible
 from calibayes.data.glove import glove
 from calibayes.data.splits import Splits
-from calibayes.data.words import frequent_words, sequences, words
+from calibayes.data.word_indices import frequent_words, sequences, words
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.randomness import generator_for
 
@@ -83,7 +83,7 @@ def newsgroups(
     """
     positive_integer("length", length)
     positive_integer("vocabulary", vocabulary)
-    if natural_number("validation", validation) >= ARTICLES["train"]:
+    if non_negative_integer("validation", validation) >= ARTICLES["train"]:
         raise InvalidArgumentError(
             f"Expected `validation` to leave some of the {ARTICLES['train']:,} training articles, but got {validation}."
         )

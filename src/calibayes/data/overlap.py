@@ -1,4 +1,4 @@
-"""Whether two data sets share examples, as far as can be told without looking at their values."""
+"""Check that two data sets share no examples, as far as can be told without looking at their values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from calibayes.data.augment import Augmented
+from calibayes.data.input_structure import as_tensors
 from calibayes.data.sources import examples_of
-from calibayes.data.structure import as_tensors
 from calibayes.errors import DataOverlapError
 
 __all__ = ["check_apart"]
@@ -42,7 +42,7 @@ def _chosen(data: Any) -> tuple[Any, set[int] | None]:
 
 
 def _memory_overlaps(first: Any, second: Any) -> bool:
-    """Whether a row of the inputs lies where one of the other's does (labels may rightly be one expanded constant)."""
+    """Return True if a row of the inputs shares memory with one of the other's (labels may be one expanded constant)."""
     a, b = _first_tensor(first), _first_tensor(second)
     if a is None or b is None or not a.numel() or not b.numel() or a.device != b.device:
         return False

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from calibayes.displays.confidence_histogram import ConfidenceHistogramDisplay
-from calibayes.displays.grid import reliability_grid
-from calibayes.displays.history import HistoryDisplay
+from calibayes.displays.lambda_sweep import SweepDisplay, SweepPoint
 from calibayes.displays.reliability import ReliabilityDisplay
+from calibayes.displays.reliability_grid import reliability_grid
 from calibayes.displays.risk_coverage import RiskCoverageDisplay
-from calibayes.displays.sweep import SweepDisplay, SweepPoint
+from calibayes.displays.training_curves import HistoryDisplay
 
 __all__ = [
     "ConfidenceHistogramDisplay",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from torch import Tensor
 
-from calibayes.displays.estimators import Classifier, predictions_of
+from calibayes.displays.estimator_predictions import Classifier, predictions_of
 from calibayes.displays.style import BLUE, INK, VERMILLION, add_legend, add_title, axes_or_new, finish, percent_axis
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import Array, ReliabilityBins, reliability_bins
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfidenceHistogramDisplay"]
 
-Kind = Literal["stacked", "mirrored"]
+HistogramKind = Literal["stacked", "mirrored"]
 
 _RIGHT: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
 _WRONG: dict[str, Any] = {"facecolor": "#F4B183", "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
@@ -27,10 +27,10 @@ _CONFIDENCE: dict[str, Any] = {"color": INK, "linestyle": (0, (3, 2)), "linewidt
 
 
 class ConfidenceHistogramDisplay:
-    """How sure the classifier is, where it is right and where it is wrong.
+    """The histogram of confidence, of right and of wrong decisions.
 
     A bar shows the share of examples whose confidence lies in its bin, split into right and wrong decisions. Two lines
-    mark the mean confidence and the accuracy; the shaded part between them is how much too sure, or not sure enough, the
+    mark the mean confidence and the accuracy; the shaded part between them is how overconfident or underconfident the
     classifier is on the whole. Wrong decisions far to the right are the ones that hurt.
 
     Args:
@@ -118,7 +118,7 @@ class ConfidenceHistogramDisplay:
         """The mean confidence."""
         return float((self.bins.share * self.bins.confidence.nan_to_num()).sum())
 
-    def plot(self, ax: Axes | None = None, *, kind: Kind = "stacked", legend: bool = True) -> Self:
+    def plot(self, ax: Axes | None = None, *, kind: HistogramKind = "stacked", legend: bool = True) -> Self:
         """Draw the histogram.
 
         Args:
@@ -129,8 +129,8 @@ class ConfidenceHistogramDisplay:
         Returns:
             The display itself, with ``ax_`` and ``figure_``.
         """
-        if kind not in get_args(Kind):
-            raise InvalidArgumentError(f"Expected `kind` to be one of {get_args(Kind)}, but got {kind!r}.")
+        if kind not in get_args(HistogramKind):
+            raise InvalidArgumentError(f"Expected `kind` to be one of {get_args(HistogramKind)}, but got {kind!r}.")
         ax = axes_or_new(ax, 4.6, 3.4)
         self.ax_, self.figure_ = ax, ax.figure
         handles = [*self._draw_bars(ax, mirrored=kind == "mirrored"), *self._draw_means(ax)]
@@ -160,7 +160,7 @@ class ConfidenceHistogramDisplay:
 
         halo = [withStroke(linewidth=2.8, foreground="white")]  # to be seen in front of the bars
         gap = self.confidence - self.accuracy
-        label = f"too sure by {gap:.3f}" if gap >= 0 else f"not sure enough by {-gap:.3f}"
+        label = f"overconfident by {gap:.3f}" if gap >= 0 else f"underconfident by {-gap:.3f}"
         return [
             ax.axvline(self.accuracy, label=f"accuracy {self.accuracy:.3f}", zorder=4, path_effects=halo, **_ACCURACY),
             ax.axvline(self.confidence, label=f"confidence {self.confidence:.3f}", zorder=4, path_effects=halo, **_CONFIDENCE),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from torch import Tensor
 
-from calibayes.displays.estimators import Classifier, predictions_of
+from calibayes.displays.estimator_predictions import Classifier, predictions_of
 from calibayes.displays.style import (
     BLUE,
     GREY,
@@ -39,8 +39,8 @@ _LETTER = 0.54  # the mean width of a letter in it, beside the size of the text
 
 _ACCURACY: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
 _DIAGONAL: dict[str, Any] = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-_TOO_SURE: dict[str, Any] = {"facecolor": PALE_VERMILLION, "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
-_NOT_SURE_ENOUGH: dict[str, Any] = {"facecolor": SKY, "edgecolor": BLUE, "linewidth": 0.6, "hatch": "\\\\\\\\"}
+_OVERCONFIDENT: dict[str, Any] = {"facecolor": PALE_VERMILLION, "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
+_UNDERCONFIDENT: dict[str, Any] = {"facecolor": SKY, "edgecolor": BLUE, "linewidth": 0.6, "hatch": "\\\\\\\\"}
 _BAND: dict[str, Any] = {"facecolor": "#999999", "alpha": 0.4, "linewidth": 0}
 _BAND_EDGE: dict[str, Any] = {"color": INK, "linewidth": 0.6}
 
@@ -49,7 +49,7 @@ class ReliabilityDisplay:
     """A reliability diagram: in each bin of confidence, how often the classifier is right.
 
     A bar shows the accuracy of the examples in its bin, and the hatched part how far that is from their mean confidence:
-    above the bar where the classifier is too sure, at its top where it is not sure enough. Bars on the diagonal mean that
+    above the bar where the classifier is overconfident, at its top where it is underconfident. Bars on the diagonal mean that
     the confidence can be taken at its word. The grey band is where the bar would end, 95 times out of 100, if the
     confidence of its bin were right: it is wide where there are few examples, and a bar that ends in it shows nothing. The
     strip below shows what share of the examples lies in each bin, and the line above the scores, because the calibration
@@ -186,7 +186,7 @@ class ReliabilityDisplay:
             gap = confidence - accuracy
             if gap == 0:
                 continue
-            style = _TOO_SURE if gap > 0 else _NOT_SURE_ENOUGH
+            style = _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
             ax.bar(left, abs(gap), width, min(accuracy, confidence), align="edge", label="_gap", zorder=3, **style)
 
     def _draw_bands(self, ax: Axes) -> None:
@@ -243,9 +243,9 @@ def legend_entries(displays: Sequence[ReliabilityDisplay], *, bands: bool) -> tu
 
     entries: dict[str, Artist] = {"accuracy": Patch(**_ACCURACY)}
     if any(bool((display.bins.gap > 0).any()) for display in displays):
-        entries["too sure"] = Patch(**_TOO_SURE)
+        entries["overconfident"] = Patch(**_OVERCONFIDENT)
     if any(bool((display.bins.gap < 0).any()) for display in displays):
-        entries["not sure enough"] = Patch(**_NOT_SURE_ENOUGH)
+        entries["underconfident"] = Patch(**_UNDERCONFIDENT)
     entries["calibrated"] = Line2D([], [], **_DIAGONAL)
     if bands:
         levels = " / ".join(f"{level:.3g}" for level in sorted({100 * display.level for display in displays}))

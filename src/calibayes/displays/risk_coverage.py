@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
-from calibayes.displays.estimators import Classifier, predictions_of
+from calibayes.displays.estimator_predictions import Classifier, predictions_of
 from calibayes.displays.style import (
     INK,
     LINES,
@@ -38,7 +38,7 @@ _STEADY = 0.05  # below this coverage the error rate is that of a few examples, 
 
 
 class RiskCoverageDisplay:
-    """How many errors are left when the classifier answers only where it is most sure.
+    """The risk-coverage curve: the error rate when the classifier abstains on its least confident predictions.
 
     To the right it answers everything, and the dot is its error rate. To the left it answers only the share of examples that
     it is most sure of: where confidence tells right from wrong, the curve falls. AURC, the area under the curve, is its mean

@@ -1,4 +1,4 @@
-"""What all pictures share: colours that everyone can tell apart, sizes of text, and axes to draw into."""
+"""The style that all pictures share: colours that everyone can tell apart, sizes of text, and axes to draw into."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LARGE = 2.9  # inches below which text is made smaller
 
 
 class Line(NamedTuple):
-    """How one of several curves is told from the others: by colour, and without colour by dashes and marker."""
+    """The style of one of several curves: a colour and, for readers without colour, dashes and a marker."""
 
     color: str
     linestyle: Any
@@ -104,12 +104,12 @@ def height_in_inches(ax: Axes) -> float:
 
 
 def is_small(ax: Axes) -> bool:
-    """Whether text of the usual size would take up too much of the axes."""
+    """Return True if text of the usual size would take up too much of the axes."""
     return width_in_inches(ax) < _LARGE
 
 
 def finish(*axes: Axes) -> None:
-    """What is done last in every panel: an open frame, and smaller text where there is little room."""
+    """Finish a panel: an open frame, and smaller text where there is little room."""
     for ax in axes:
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)

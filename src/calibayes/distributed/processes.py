@@ -16,10 +16,10 @@ from torch import Tensor
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["ALONE", "Group", "Processes", "local_gpu"]
+__all__ = ["ALONE", "ProcessGroupChoice", "Processes", "local_gpu"]
 
-Group = dist.ProcessGroup | Literal["auto"] | None
-"""Which processes work together: a group, all that were started together, or none but this one."""
+ProcessGroupChoice = dist.ProcessGroup | Literal["auto"] | None
+"""The processes that work together: a group, all that were started together, or none but this one."""
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Processes:
     size: int = 1
 
     @classmethod
-    def of(cls, group: Group) -> Processes:
+    def of(cls, group: ProcessGroupChoice) -> Processes:
         """Those of a group; ``"auto"`` finds the ones that ``torchrun`` started, and connects them if need be."""
         if group is None or not dist.is_available() or os.environ.get(_CONNECTED, str(os.getpid())) != str(os.getpid()):
             return ALONE  # the last: a child of a process that is connected is none of the group
@@ -62,15 +62,15 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that writes files and speaks to the user."""
+        """True in the process that writes files and speaks to the user."""
         return self.rank == 0
 
     def sizes(self, count: int) -> list[int]:
-        """How many of ``count`` examples each process has; they differ by one at most."""
+        """Return how many of ``count`` examples each process has; they differ by one at most."""
         return [(rank + 1) * count // self.size - rank * count // self.size for rank in range(self.size)]
 
     def share(self, count: int) -> slice:
-        """Which of ``count`` examples are this process's own."""
+        """Return which of ``count`` examples are this process's own."""
         return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
     def rows(self, count: int) -> slice:
@@ -126,7 +126,7 @@ class Processes:
                 tensor.detach().copy_(numbers.view(tensor.shape))
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """What the first process makes, for all; an error that it meets is raised in all."""
+        """Return what the first process makes, in all; an error that it meets is raised in all."""
         if self.size == 1:
             return make()
         told: list[tuple[T | None, Exception | None] | None] = [None]

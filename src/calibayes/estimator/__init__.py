@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from calibayes.estimator.classifier import CalibayesClassifier
-from calibayes.estimator.uncertainty import Uncertainty
+from calibayes.estimator.example_uncertainty import Uncertainty
 
 __all__ = ["CalibayesClassifier", "Uncertainty"]

@@ -18,13 +18,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from calibayes.calibration.measures import Measure
 from calibayes.errors import InvalidArgumentError
-from calibayes.estimator.examples import Examples, Floats, distinct
+from calibayes.estimator.classifier_network import NetworkChoice
+from calibayes.estimator.classifier_settings import ClassifierSettings, OptimizerClass, Weight
+from calibayes.estimator.column_scaling import fitted_scaler, network_inputs
+from calibayes.estimator.distinct_examples import Examples, Floats, distinct
+from calibayes.estimator.example_uncertainty import Uncertainty
 from calibayes.estimator.learning import Learner
-from calibayes.estimator.network import NetworkChoice
-from calibayes.estimator.scaling import fitted_scaler, network_inputs
-from calibayes.estimator.settings import OptimizerClass, Settings, Weight
-from calibayes.estimator.uncertainty import Uncertainty
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.choosing import ChoiceMonitor
 from calibayes.training import EarlyStopping
@@ -160,7 +160,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: the class of each: numbers, texts, booleans.
             sample_weight: how many times each row counts; a weight of 2 is the row twice, to the last bit, and one of 0 no row.
         """
-        settings = Settings(**{field.name: getattr(self, field.name) for field in fields(Settings)})
+        settings = ClassifierSettings(**{field.name: getattr(self, field.name) for field in fields(ClassifierSettings)})
         goes_on = bool(self.warm_start) and hasattr(self, "posterior_")
         standardize = self.scaler_ is not None if goes_on else self.standardize
         x, y = validate_data(self, X, y, dtype=np.float64 if standardize else np.float32, reset=not goes_on)
@@ -206,7 +206,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:  # noqa: N803
-        """How sure each prediction is, and what the doubt is made of.
+        """Return the uncertainty of each prediction, and its parts.
 
         Examples:
             >>> from sklearn.datasets import load_iris

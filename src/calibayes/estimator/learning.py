@@ -11,24 +11,24 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.errors import InvalidArgumentError, NetworkOutputError
-from calibayes.estimator.examples import Examples
-from calibayes.estimator.network import made
-from calibayes.estimator.settings import Settings
+from calibayes.estimator.classifier_network import made
+from calibayes.estimator.classifier_settings import ClassifierSettings
+from calibayes.estimator.distinct_examples import Examples
 from calibayes.methods import build
-from calibayes.methods.doors import fit_arguments, member_networks, prepared_network
-from calibayes.posterior.base import Posterior
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, prepared_network
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import predict
 from calibayes.randomness import derived_seed
 from calibayes.recipes.choosing import Tried, choose, validation_scores
 from calibayes.schedules import Schedule
 from calibayes.training import History, fit
 
-__all__ = ["Learned", "Learner"]
+__all__ = ["LearnedPosterior", "Learner"]
 
 
 @dataclass(frozen=True)
-class Learned:
-    r"""What was learned from examples.
+class LearnedPosterior:
+    r"""A trained posterior, and the settings it was trained with.
 
     Attributes:
         posterior: the trained one.
@@ -57,13 +57,13 @@ class Learner:
         start: a trained posterior to go on from, if there is one.
     """
 
-    settings: Settings
+    settings: ClassifierSettings
     classes: int
     seed: int
     fits: int = 0
     start: Posterior | None = None
 
-    def learn(self, examples: Examples) -> Learned:
+    def learn(self, examples: Examples) -> LearnedPosterior:
         r"""Choose $\lambda$ and $\beta$ if they are to be chosen, and train.
 
         What was chosen is trained again on all examples; with early stopping, which needs the validation part to the end,
@@ -92,11 +92,11 @@ class Learner:
         found = chosen.model
         if settings.stopping is None:
             found = self.train(examples, None, chosen.best.lam, chosen.best.beta)
-        return Learned(found.posterior, found.history, found.lam, found.beta, chosen.tried)
+        return LearnedPosterior(found.posterior, found.history, found.lam, found.beta, chosen.tried)
 
     def train(
         self, training: Examples, validation: Examples | None, lam: float, beta: float, rows: int | None = None
-    ) -> Learned:
+    ) -> LearnedPosterior:
         r"""Train with one $\lambda$ and $\beta$; Ctrl-C ends this, and any search that it is a part of.
 
         Args:
@@ -141,7 +141,7 @@ class Learner:
         )
         if history.stopped == "interrupted":
             raise KeyboardInterrupt
-        return Learned(posterior, history, lam, beta)
+        return LearnedPosterior(posterior, history, lam, beta)
 
     def _network(self, rows: int, features: int) -> nn.Module | Callable[[], nn.Module]:
         """The user's module, or a function that makes a network for each member of an ensemble."""
@@ -175,6 +175,6 @@ def _check_continues(start: Posterior, new: Posterior, scheme: str) -> None:
         count = f" of {len(start.members)} members" if len(start.members) > 1 else ""
         kind = type(start).__name__
         raise InvalidArgumentError(
-            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot go on as {scheme!r}. Use the "
+            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot continue as {scheme!r}. Use the "
             "scheme and settings that it began with, or `warm_start=False` to start anew."
         )

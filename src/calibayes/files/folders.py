@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from calibayes.data.folder import visible
+from calibayes.data.data_folder import visible
 from calibayes.data.predictions.csv_rows import is_utf8
 from calibayes.data.predictions.wording import listed, shown, shown_path
 from calibayes.errors import DataError

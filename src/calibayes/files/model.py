@@ -20,11 +20,11 @@ from calibayes.files.reading import table_from
 from calibayes.files.table import TableCoding
 from calibayes.files.text import TextCoding
 from calibayes.networks import TextCNN
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.folder import versions
-from calibayes.treefile import TreeFileError, read_tree, write_tree
+from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 
 __all__ = ["Model", "load"]
 

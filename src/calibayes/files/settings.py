@@ -9,11 +9,12 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from calibayes.checks import integer, moderate, nearest, positive, positive_integer, share
+from calibayes.checks import fraction, integer, moderate_positive, positive, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import method_named
-from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam
+from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
+from calibayes.wording import did_you_mean
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
 
@@ -69,8 +70,8 @@ class DataSettings:
             raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
         for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
-        share("validation", self.validation)
-        share("test", self.test)
+        fraction("validation", self.validation)
+        fraction("test", self.test)
         if self.validation + self.test >= 0.9:
             raise InvalidArgumentError(
                 "Expected `validation` and `test` to leave at least a tenth of the examples to train on, "
@@ -109,7 +110,7 @@ class DataSettings:
         for said, value in given.items():
             name = said.replace("-", "_")
             if name not in hints:
-                raise InvalidArgumentError(f"There is no setting {said!r}. {nearest(name, hints)}")
+                raise InvalidArgumentError(f"There is no setting {said!r}. {did_you_mean(name, hints)}")
             if name in found:
                 raise InvalidArgumentError(f"Expected {name!r} once, but it is there with a dash and with an underscore.")
             found[name] = _fitted(said, value, hints[name])
@@ -154,7 +155,7 @@ class TrainSettings(DataSettings):
         method_named(self.scheme)
         for name in ("epochs", "patience", "batch_size", "samples", "predictive_samples"):
             positive_integer(name, getattr(self, name), 1_000_000)
-        moderate("learning_rate", self.learning_rate)
+        moderate_positive("learning_rate", self.learning_rate)
         check_weights(self.scheme, lam=self.lam, beta=self.beta)
         for name, has in (("lam", has_lam(self.scheme)), ("beta", has_beta(self.scheme))):
             value = getattr(self, name)
@@ -166,7 +167,7 @@ class TrainSettings(DataSettings):
             value = self._usual(name) if getattr(self, name) is None else getattr(self, name)
             object.__setattr__(self, name, value)
             if isinstance(value, int | float):
-                moderate(name, value)
+                moderate_positive(name, value)
         check_method_settings(self.scheme, self.method_settings, _OWN)
 
     def _usual(self, name: str) -> Any:

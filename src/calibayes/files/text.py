@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from calibayes.data.predictions.wording import listed
-from calibayes.data.words import frequent_words, sequences
+from calibayes.data.word_indices import frequent_words, sequences
 from calibayes.errors import DataError
 from calibayes.files.fields import Fields
 from calibayes.files.settings import DataSettings

@@ -15,11 +15,11 @@ from calibayes.files.model import Model
 from calibayes.files.prepare import Prepared, prepare
 from calibayes.files.settings import TrainSettings
 from calibayes.methods import build, method_named
-from calibayes.methods.doors import fit_arguments, member_networks, plain_values
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, plain_values
 from calibayes.metrics import Scores, evaluate
-from calibayes.metrics.scores import as_json_numbers
-from calibayes.posterior.base import Posterior
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.metrics.score_table import as_json_numbers
+from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.posthoc.temperature_choice import temperature_or_identity
 from calibayes.predictive import predict, samples_for
 from calibayes.randomness import seeded
 from calibayes.training import History, fit
@@ -135,7 +135,7 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
         )
         for x, y in (splits.validation, splits.test)
     )
-    scaling, why_none = settled_temperature(held_out, held_out_labels)
+    scaling, why_none = temperature_or_identity(held_out, held_out_labels)
     if why_none is not None:
         notes.append(why_none)
     scores, scaled = (

@@ -8,8 +8,8 @@ from calibayes.data.predictions.wording import counted
 from calibayes.files.training import Trained
 from calibayes.methods import method_named
 from calibayes.metrics import Scores
-from calibayes.metrics.scores import shown
-from calibayes.report.verdict import verdict
+from calibayes.metrics.score_table import shown
+from calibayes.report.confidence_verdict import verdict
 from calibayes.training import History
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from calibayes.atomic_file import atomic_file
 from calibayes.data.predictions.wording import shown_path
 from calibayes.errors import DataError
-from calibayes.wholefile import whole_file
 
 __all__ = ["check_output", "written"]
 
@@ -35,7 +35,7 @@ def written(path: Path) -> Iterator[Write]:
     check_output(path)
     with ExitStack() as stack:
         try:
-            unfinished = stack.enter_context(whole_file(path))
+            unfinished = stack.enter_context(atomic_file(path))
         except OSError as error:
             raise DataError(f"{shown_path(path)} cannot be written: {error.strerror or error}.") from None
         file = stack.enter_context(unfinished.open("wb"))

@@ -1,7 +1,7 @@
 """Training, validation and ensemble prediction in PyTorch Lightning's Trainer."""
 
-from calibayes.extras import package
+from calibayes.extras import require_package
 
-package("lightning", "calibayes.lightning")
+require_package("lightning", "calibayes.lightning")
 
 from calibayes.lightning.module import CalibayesModule as CalibayesModule  # noqa: E402

@@ -1,4 +1,4 @@
-"""What a Trainer's dataloaders tell: how many examples there are, whose they are, and in which order they come."""
+"""Facts from a Trainer's dataloaders: how many examples there are, whose they are, and in which order they come."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def flat(loaders: Any) -> list[Any]:
 
 
 def number_of_examples(loaders: Any) -> int:
-    """How many examples the data set behind the train dataloader has, in all processes together."""
+    """Return the number of examples in the data set behind the train dataloader, in all processes together."""
     found = flat(loaders)
     dataset = examples_of(found[0]) if isinstance(found[0], DataLoader) else getattr(found[0], "dataset", None)
     if len(found) > 1 or isinstance(dataset, IterableDataset) or not isinstance(dataset, Sized):
@@ -48,7 +48,7 @@ def _described(loader: Any, dataset: Any) -> str:
 
 
 def own_examples(loader: Any) -> int | None:
-    """How many examples of a dataloader are this process's own; ``None`` if all that it yields are.
+    """Return how many examples of a dataloader are this process's own; ``None`` if all that it yields are.
 
     A DistributedSampler gives every process equally many, and some at the end for the second time if need be.
     """

@@ -14,27 +14,27 @@ from torch import Tensor, nn
 from calibayes.checks import integer, positive_integer
 from calibayes.data.sources import Batch, as_batch
 from calibayes.errors import InvalidArgumentError
-from calibayes.lightning.idle import idle_parameters, with_idle
 from calibayes.lightning.loaders import number_of_examples, shuffle_by_epoch, training_data
-from calibayes.lightning.plans import planned_epochs
-from calibayes.lightning.predicting import PredictingModule
-from calibayes.lightning.sampled import SampledNetwork, sampled_members
-from calibayes.lightning.telling import TellPosterior
+from calibayes.lightning.posterior_callback import LightningPosteriorCallback
+from calibayes.lightning.predicting_module import PredictingModule
+from calibayes.lightning.sampled_network import SampledNetwork, sampled_members
+from calibayes.lightning.trainer_settings import planned_epochs
+from calibayes.lightning.unused_parameters import idle_parameters, with_idle
 from calibayes.methods import build, method_named
-from calibayes.methods.doors import fit_settings
+from calibayes.methods.fit_arguments import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
-from calibayes.objective.values import Terms
+from calibayes.objective.term_values import Terms
 from calibayes.posterior import Point
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Samples
 from calibayes.randomness import seed_globally
-from calibayes.training.averaging import Averaging
-from calibayes.training.data_terms import Place
+from calibayes.training.data_terms import TrainingPosition
 from calibayes.training.framework_run import FrameworkRun, TrainingData, checked_averaging
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
-from calibayes.training.precision import check_full_precision
 from calibayes.training.schedulers import SchedulerFactory
 from calibayes.training.step import check_finite, handles_kl
+from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.weight_averaging import Averaging
 
 __all__ = ["CalibayesModule"]
 
@@ -114,7 +114,7 @@ class CalibayesModule(PredictingModule):
         self._plan = {"interval": scheduler_interval, "monitor": monitor}
         self._size = 1
         self._networks: list[SampledNetwork] = []
-        self._telling = TellPosterior()
+        self._telling = LightningPosteriorCallback()
         self._idle: list[nn.Parameter] = []
         self._accumulated = 1
 
@@ -140,7 +140,7 @@ class CalibayesModule(PredictingModule):
         return cls(plan.posterior, plan.objective, **{**fit_settings(plan, known, method, "CalibayesModule"), **own})
 
     def configure_optimizers(self) -> Any:
-        """What the factories make."""
+        """Make the optimiser and the scheduler from their factories."""
         made = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
         if self._scheduler is None:
             return made
@@ -185,7 +185,7 @@ class CalibayesModule(PredictingModule):
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """The loss of one batch of all processes: the sum of the members' own."""
-        found, place = as_batch(batch, "train"), Place(self.current_epoch, batch_idx, self.global_step)
+        found, place = as_batch(batch, "train"), TrainingPosition(self.current_epoch, batch_idx, self.global_step)
         members = [self._terms(network, found, place) for network in self._networks]
         # One transfer, in the loss's own type: not every device has float64.
         numbers = [[value.detach().to(terms.total.dtype) for value in terms] for terms in members]
@@ -200,7 +200,7 @@ class CalibayesModule(PredictingModule):
         self._idle = idle_parameters(loss, self.posterior.parameters())
         return with_idle(loss, self._idle)
 
-    def _terms(self, network: SampledNetwork, batch: Batch, place: Place) -> Terms:
+    def _terms(self, network: SampledNetwork, batch: Batch, place: TrainingPosition) -> Terms:
         """The objective of one member."""
         logits = network.logits(batch, place)
         with torch.autocast(self.device.type, enabled=False):

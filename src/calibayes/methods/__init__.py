@@ -6,6 +6,8 @@ from calibayes.methods.mean_fields import BNN as _BNN
 from calibayes.methods.mean_fields import CA_BNN as _CA_BNN
 from calibayes.methods.mean_fields import NATURAL as _NATURAL
 from calibayes.methods.mean_fields import WARM as _WARM
+from calibayes.methods.method_settings import REGULARISED as REGULARISED
+from calibayes.methods.method_settings import MethodSettings as MethodSettings
 from calibayes.methods.points import AVERAGED as _AVERAGED
 from calibayes.methods.points import CA_FNN as _CA_FNN
 from calibayes.methods.points import DROPOUT as _DROPOUT
@@ -18,8 +20,6 @@ from calibayes.methods.registry import Plan as Plan
 from calibayes.methods.registry import build as build
 from calibayes.methods.registry import method_named as method_named
 from calibayes.methods.registry import register_method as register_method
-from calibayes.methods.settings import REGULARISED as REGULARISED
-from calibayes.methods.settings import MethodSettings as MethodSettings
 from calibayes.methods.trajectories import LAPLACE as _LAPLACE
 from calibayes.methods.trajectories import SWAG_METHOD as _SWAG
 

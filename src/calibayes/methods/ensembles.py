@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibayes.checks import positive_integer
-from calibayes.methods.copies import member_network
 from calibayes.methods.mean_fields import WarmMeanField
+from calibayes.methods.member_networks import member_network
+from calibayes.methods.method_settings import MethodSettings
 from calibayes.methods.registry import Method, Network, Plan
-from calibayes.methods.settings import MethodSettings
 from calibayes.posterior import Ensemble, MCDropout, Point
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import seeded

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibayes.methods.copies import one_network
+from calibayes.methods.member_networks import one_network
+from calibayes.methods.method_settings import MethodSettings
 from calibayes.methods.registry import Method, Network, Plan
-from calibayes.methods.settings import MethodSettings
 from calibayes.posterior import MeanField
 from calibayes.posterior.mean_field import PriorMean
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.schedules import Schedule
 from calibayes.training.natural_gradient import NaturalGradient
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from calibayes.methods.copies import one_network
+from calibayes.methods.member_networks import one_network
+from calibayes.methods.method_settings import MethodSettings
 from calibayes.methods.registry import Method, Network, Plan
-from calibayes.methods.settings import MethodSettings
 from calibayes.objective import CrossEntropy, Focal
 from calibayes.objective.losses import Loss
 from calibayes.posterior import MCDropout, Point

@@ -9,11 +9,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from torch import nn
 
-from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods.settings import MethodSettings
+from calibayes.methods.method_settings import MethodSettings
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.wording import did_you_mean
 
 __all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "register_method"]
 
@@ -59,11 +59,11 @@ class Method(Generic[S]):
     needs_dropout: bool = False
 
     def setting_names(self) -> tuple[str, ...]:
-        """What can be set."""
+        """Return the names of the settings."""
         return tuple(field.name for field in fields(self.settings))
 
     def has(self, name: str) -> bool:
-        """Whether the method can be told this setting."""
+        """Return True if the method has this setting."""
         return name in self.setting_names()
 
     def default(self, name: str) -> Any:
@@ -76,7 +76,7 @@ class Method(Generic[S]):
             if not self.has(name):
                 known = f"It has {', '.join(self.setting_names())}."
                 raise InvalidArgumentError(
-                    f"The method {self.name!r} has no setting {name!r}. {nearest(name, self.setting_names(), known)}"
+                    f"The method {self.name!r} has no setting {name!r}. {did_you_mean(name, self.setting_names(), known)}"
                 )
         return self.settings(**settings)
 
@@ -154,7 +154,7 @@ def build(method: str, net: Network, **settings: Any) -> Plan:
 
 
 def _closest(name: object) -> str:
-    return nearest(name, _known(), "Other packages register theirs with `register_method`.")
+    return did_you_mean(name, _known(), "Other packages register theirs with `register_method`.")
 
 
 def _known() -> dict[str, Method[Any]]:

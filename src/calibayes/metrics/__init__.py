@@ -1,4 +1,4 @@
-"""How far a classifier's probabilities can be trusted: calibration errors, proper scores, and intervals for them.
+"""Metrics of a classifier's probabilities: calibration errors, proper scores, and intervals for them.
 
 Every function takes ``probs [n, K]`` (for two classes also one column) and ``targets [n]``, as torch tensors or numpy
 arrays, and ``weights``. `evaluate` computes everything at once.
@@ -6,19 +6,19 @@ arrays, and ``weights``. `evaluate` computes everything at once.
 
 from __future__ import annotations
 
-from calibayes.metrics.arrays import Array
+from calibayes.metrics.binned_errors import ece, ece_equal_mass, ece_squared_debiased, mce, rms_calibration_error
 from calibayes.metrics.bins import ReliabilityBins, reliability_bins
-from calibayes.metrics.calibration import ece, ece_equal_mass, ece_squared_debiased, mce, rms_calibration_error
 from calibayes.metrics.catalogue import METRICS, MetricInfo
 from calibayes.metrics.classwise import BrierParts, brier_decomposition, ece_classwise
-from calibayes.metrics.differences import Difference, differences
 from calibayes.metrics.evaluate import confidence_interval, evaluate
 from calibayes.metrics.intervals import Interval
-from calibayes.metrics.kernel import kce_p_value, kce_squared, mmce, wmmce
-from calibayes.metrics.proper import accuracy, brier, nll, overconfidence, top_k_accuracy
-from calibayes.metrics.scores import ClassScores, Scores
+from calibayes.metrics.kernel_errors import kce_p_value, kce_squared, mmce, wmmce
+from calibayes.metrics.paired_differences import Difference, differences
+from calibayes.metrics.prediction_arrays import Array
+from calibayes.metrics.proper_scores import accuracy, brier, nll, overconfidence, top_k_accuracy
+from calibayes.metrics.score_table import ClassScores, Scores
 from calibayes.metrics.selective import RiskCoverage, aurc, coverage_at_accuracy, risk_coverage
-from calibayes.metrics.smooth import smooth_ece
+from calibayes.metrics.smooth_error import smooth_ece
 from calibayes.metrics.stream import Stream
 
 __all__ = [

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.checks import positive_integer, share
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.checks import fraction, positive_integer
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 
 __all__ = ["ReliabilityBins", "binned", "equal_width", "place", "reliability_bins"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReliabilityBins:
-    """What a reliability diagram shows: for each bin of confidence, how many examples, how sure, and how often right.
+    """The bins of a reliability diagram: for each bin, the number of examples, their mean confidence and their accuracy.
 
     Attributes:
         edges: the ``M + 1`` edges $0, 1/M, …, 1$, in float64.
@@ -40,12 +40,12 @@ class ReliabilityBins:
 
     @property
     def share(self) -> Tensor:
-        """What part of the whole each bin holds."""
+        """The fraction of all examples in each bin."""
         return self.weight / self.weight.sum()
 
     @property
     def gap(self) -> Tensor:
-        """Confidence minus accuracy in each bin: positive where the classifier is too sure; NaN where empty."""
+        """Confidence minus accuracy in each bin: positive where the classifier is overconfident; NaN where empty."""
         return self.confidence - self.accuracy
 
     @property
@@ -56,7 +56,7 @@ class ReliabilityBins:
         return float((self.share[filled] * self.gap[filled].abs()).sum())
 
     def consistency_band(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """Where the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
+        """The range in which the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
 
         The number of right decisions among $n_m$ examples that are each right with probability $\\mathrm{conf}_m$ is
         binomial. A bar outside the band is evidence against the confidence of its bin; of many bars, some lie outside
@@ -67,7 +67,7 @@ class ReliabilityBins:
         """
         from scipy.stats import binom
 
-        tail = (1 - share("level", level)) / 2
+        tail = (1 - fraction("level", level)) / 2
         trials = self.effective.round().clamp_min(1).numpy()
         sure = self.confidence.clamp(0, 1).numpy()
         low, high = (torch.from_numpy(binom.ppf(q, trials, sure) / trials) for q in (tail, 1 - tail))

@@ -8,7 +8,7 @@ __all__ = ["METRICS", "MetricInfo"]
 
 
 class MetricInfo(NamedTuple):
-    """How to show a metric.
+    """The title of a metric, its direction and what it means.
 
     Attributes:
         name: the field of `Scores`.
@@ -24,22 +24,26 @@ class MetricInfo(NamedTuple):
 
 
 METRICS = (
-    MetricInfo("accuracy", "accuracy", "higher", "How often the most probable class is the true one."),
-    MetricInfo("top_k", "top-k accuracy", "higher", "How often the true class is among the k most probable ones."),
-    MetricInfo("confidence", "confidence", None, "The mean probability of the decision: how often it claims to be right."),
+    MetricInfo("accuracy", "accuracy", "higher", "The fraction of examples whose most probable class is the true one."),
+    MetricInfo("top_k", "top-k accuracy", "higher", "The fraction of examples whose true class is among the k most probable."),
+    MetricInfo("confidence", "confidence", None, "The mean probability of the predicted class: the accuracy that it claims."),
     MetricInfo(
-        "overconfidence", "overconfidence", None, "Mean confidence minus accuracy: positive when it is surer than it is right."
+        "overconfidence", "overconfidence", None, "Mean confidence minus accuracy: positive for an overconfident classifier."
     ),
-    MetricInfo("nll", "NLL", "lower", "Negative log-likelihood in nats: how surprised it is by the true classes."),
+    MetricInfo("nll", "NLL", "lower", "Mean negative log-likelihood of the true classes, in nats."),
     MetricInfo("brier", "Brier score", "lower", "Squared distance between probabilities and truth, from 0 to 2."),
-    MetricInfo("brier_reliability", "Brier: reliability", "lower", "The part of the Brier score that calibration could mend."),
     MetricInfo(
-        "brier_resolution", "Brier: resolution", "higher", "The part that it gains by telling examples apart, subtracted."
+        "brier_reliability", "Brier: reliability", "lower", "The part of the Brier score that calibration could remove."
+    ),
+    MetricInfo(
+        "brier_resolution", "Brier: resolution", "higher", "The part gained by telling examples apart; it is subtracted."
     ),
     MetricInfo(
         "brier_uncertainty", "Brier: uncertainty", None, "The Brier score of always answering with the class frequencies."
     ),
-    MetricInfo("ece", "ECE", "lower", "Expected calibration error: mean gap of confidence and accuracy, bins of equal width."),
+    MetricInfo(
+        "ece", "ECE", "lower", "Expected calibration error: mean gap between confidence and accuracy, bins of equal width."
+    ),
     MetricInfo("ece_equal_mass", "ECE, equal mass", "lower", "The same with bins that hold equally many examples."),
     MetricInfo(
         "ece_classwise", "ECE, classwise", "lower", "The same for the probability of every class, averaged over classes."
@@ -47,7 +51,10 @@ METRICS = (
     MetricInfo("mce", "MCE", "lower", "The largest gap of any bin; bins of few examples make it large by chance."),
     MetricInfo("rms_calibration_error", "RMS calibration error", "lower", "The root mean square gap over the bins."),
     MetricInfo(
-        "ece_squared_debiased", "squared ECE, debiased", "lower", "Mean square gap less what chance adds; may be negative."
+        "ece_squared_debiased",
+        "squared ECE, debiased",
+        "lower",
+        "Mean squared gap minus the amount that chance adds; may be negative.",
     ),
     MetricInfo("smooth_ece", "smooth ECE", "lower", "A calibration error without bins: gaps are smoothed over confidence."),
     MetricInfo("mmce", "MMCE", "lower", "Maximum mean calibration error: a kernel compares all pairs of examples."),
@@ -59,10 +66,10 @@ METRICS = (
     ),
     MetricInfo("kce_squared", "squared KCE", "lower", "Squared kernel calibration error without bias; may be negative."),
     MetricInfo(
-        "kce_p_value", "p-value of “calibrated”", None, "How often a calibrated classifier would look as bad; small: it is not."
+        "kce_p_value", "p-value of “calibrated”", None, "How often a calibrated classifier would look as bad by chance."
     ),
-    MetricInfo("aurc", "AURC", "lower", "Mean error rate when the least sure examples are declined, over all shares declined."),
+    MetricInfo("aurc", "AURC", "lower", "Mean error rate when abstaining on the least confident examples, over all coverages."),
     MetricInfo(
-        "coverage_at_target", "coverage at target", "higher", "The share of examples it can answer at the target accuracy."
+        "coverage_at_target", "coverage at target", "higher", "The fraction of examples it can answer at the target accuracy."
     ),
 )

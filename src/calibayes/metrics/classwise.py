@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
 from calibayes.metrics.bins import equal_width, place
-from calibayes.metrics.proper import brier
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
+from calibayes.metrics.proper_scores import brier
 
 __all__ = ["BrierParts", "ClassBins", "brier_decomposition", "class_bins", "class_places", "ece_classwise"]
 
@@ -62,7 +62,7 @@ class ClassBins:
 
     @property
     def frequency(self) -> Tensor:
-        """How much of the data is of each class, shape ``[..., K]``."""
+        """The fraction of the data in each class, shape ``[..., K]``."""
         return (self.observed / self.total).sum(-1)
 
     @property
@@ -77,7 +77,7 @@ class ClassBins:
 
 
 class BrierParts(NamedTuple):
-    """What the Brier score is made of: ``reliability - resolution + uncertainty + within_bins``.
+    """The parts of the Brier score: ``reliability - resolution + uncertainty + within_bins``.
 
     Attributes:
         reliability: how far the probabilities are from the observed frequencies; smaller is better.
@@ -93,7 +93,7 @@ class BrierParts(NamedTuple):
 
 
 def ece_classwise(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""How far the probability of *every* class is from its frequency, not of the decided one alone.
+    r"""The classwise calibration error: how far the probability of *every* class is from its frequency.
 
     For each class $k$ the examples are binned by $p(k|x)$, and
     $$\frac{1}{K} \sum_k \sum_m \frac{n_{km}}{n} \, |\bar o_{km} - \bar p_{km}|,$$
@@ -156,7 +156,7 @@ def class_bins(found: Predictions, bins: int) -> ClassBins:
 
 
 def class_places(part: Predictions, bins: int) -> tuple[Tensor, Tensor]:
-    """Where each probability, and each example's true class alone, is counted in a flattened table ``[K, M]``."""
+    """Return where each probability, and each example's true class alone, is counted in a flattened table ``[K, M]``."""
     where = place(part.probs, equal_width(bins), part.probs.dtype)
     where += torch.arange(part.classes) * bins
     return where.view(-1), where.gather(-1, part.targets[:, None])[:, 0]

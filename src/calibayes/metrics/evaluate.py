@@ -9,17 +9,17 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from calibayes.checks import integer, positive, positive_integer, share
+from calibayes.checks import fraction, integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
-from calibayes.metrics.arrays import Array, Predictions, as_predictions
+from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
-from calibayes.metrics.cells import Cells, sorted_cells
-from calibayes.metrics.drawing import draws
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
 from calibayes.metrics.intervals import Draws, Interval, wilson, with_rare_errors, within_bounds
-from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import Sample, part_of, values
-from calibayes.metrics.proper import default_k
-from calibayes.metrics.scores import ClassScores, Scores
+from calibayes.metrics.kernel_errors import WIDTH
+from calibayes.metrics.metric_values import EvaluationSample, part_of, values
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
+from calibayes.metrics.proper_scores import default_k
+from calibayes.metrics.score_table import ClassScores, Scores
 from calibayes.metrics.tally import BLOCKS, PARTS, Tally, fitted_edges
 from calibayes.randomness import generator_for
 from calibayes.threads import in_one_thread
@@ -30,7 +30,7 @@ _RARE = 10  # errors, or right decisions, below which resampling says little abo
 
 __all__ = [
     "MOST_BINS",
-    "Settings",
+    "EvaluationSettings",
     "check_metric",
     "check_names",
     "confidence_interval",
@@ -87,7 +87,7 @@ def evaluate(
         ('cat', 0.25)
     """
     found = as_predictions(probs, targets, weights, check=check)
-    settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
+    settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     sample = settings.sample(found, resample=intervals)
     measured = values(sample)
     ends = {}
@@ -136,15 +136,15 @@ def confidence_interval(
     """
     part = frozenset({part_of(check_metric(metric))})
     found = as_predictions(probs, targets, weights, check=check)
-    settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed, parts=part)
+    settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed, parts=part)
     sample = settings.sample(found, resample=True)
     measured = values(sample, part)
     return intervals_of(sample, measured, draws(sample, measured, replicates, seed, part), level)[metric]
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What the metrics need to know besides the predictions; see `evaluate`."""
+class EvaluationSettings:
+    """The settings of the metrics; see `evaluate`."""
 
     bins: int = 15
     _: KW_ONLY
@@ -157,7 +157,7 @@ class Settings:
     def __post_init__(self) -> None:
         positive_integer("bins", self.bins, MOST_BINS)
         integer("seed", self.seed)
-        share("target_accuracy", self.target_accuracy)
+        fraction("target_accuracy", self.target_accuracy)
         positive("kernel_width", self.kernel_width)
         if self.k is not None:
             positive_integer("k", self.k)
@@ -176,7 +176,7 @@ class Settings:
             parts=self.parts,
         )
 
-    def sample(self, found: Predictions, *, resample: bool) -> Sample:
+    def sample(self, found: Predictions, *, resample: bool) -> EvaluationSample:
         """Predictions as a sample, ready to be resampled if asked: few examples one by one, many in blocks."""
         exact = resample and len(found) <= BLOCKS
         cells, order, edges = Cells(*torch.zeros(3, 1, dtype=torch.float64)), None, None
@@ -188,13 +188,15 @@ class Settings:
         own = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), self.seed, "order")) if exact else None
         tally.update(found, own)
         block = own[order] if own is not None and order is not None else None
-        return Sample(tally, cells, block, self.kernel_width, self.target_accuracy)
+        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy)
 
 
 @in_one_thread
-def intervals_of(sample: Sample, found: dict[str, float], told: dict[str, Draws], level: float) -> dict[str, Interval]:
+def intervals_of(
+    sample: EvaluationSample, found: dict[str, float], told: dict[str, Draws], level: float
+) -> dict[str, Interval]:
     """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample."""
-    share("level", level)
+    fraction("level", level)
     nothing = Interval(math.nan, math.nan)
     ends = {name: each.interval(level) if sample.tally.n > 1 else nothing for name, each in told.items()}
     for name in ("accuracy", "top_k"):
@@ -209,7 +211,7 @@ def intervals_of(sample: Sample, found: dict[str, float], told: dict[str, Draws]
 
 
 def scores_of(
-    sample: Sample,
+    sample: EvaluationSample,
     measured: dict[str, float],
     ends: dict[str, Interval],
     level: float | None,

@@ -11,8 +11,8 @@ the true errors $\| s v \|$ of all worlds in which the error that was observed, 
 $$ \{ \| s v \| : \; \tfrac{\alpha}{2} \le P_b(\| s v + e_b \| \le \| v \|) \le 1 - \tfrac{\alpha}{2} \}. $$
 
 For a calibrated classifier $s = 0$ is such a world, nearly always, and the interval begins at 0. It may lie below the
-estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null`), not that of
-resampling, which knows none where all decisions happen to be right.
+estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null_distribution`), not that
+of resampling, which knows none where all decisions happen to be right.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from calibayes.metrics.families import Family
+from calibayes.metrics.bootstrap_worlds import Family
 
 __all__ = [
-    "Below",
+    "BelowMaximumDraws",
+    "ChanceDeviations",
     "Draws",
     "Interval",
-    "Moves",
-    "Norm",
-    "Plain",
-    "Squared",
+    "NormDraws",
+    "PlainDraws",
+    "SquaredNormDraws",
     "quantiles",
     "wilson",
     "with_rare_errors",
@@ -44,14 +44,14 @@ _HALVINGS = 12
 
 
 class Interval(NamedTuple):
-    """Where the true value lies, at the level that was asked for."""
+    """The range in which the true value lies, at the requested confidence level."""
 
     low: float
     high: float
 
 
-class Moves(NamedTuple):
-    """How far chance moves an estimate, in one or several worlds that are not ruled out.
+class ChanceDeviations(NamedTuple):
+    """The deviations of an estimate by chance, in one or several worlds that are not ruled out.
 
     Attributes:
         estimates: the true value as each world would have it, from the one observed less the bias of that world; that
@@ -69,19 +69,19 @@ class Moves(NamedTuple):
 
 
 class Draws(Protocol):
-    """What a bootstrap tells about one metric."""
+    """The bootstrap replicates of one metric."""
 
     def interval(self, level: float) -> Interval:
         """An interval for the true value."""
         ...
 
-    def moves(self, level: float) -> Moves:
-        """How far chance moves the estimate, in the worlds at the ends of the interval and in its middle."""
+    def moves(self, level: float) -> ChanceDeviations:
+        """Return the deviations by chance, in the worlds at the ends of the interval and in its middle."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class Plain:
+class PlainDraws:
     """A metric whose replicates spread around the estimate: a mean, or a smooth function of means.
 
     Attributes:
@@ -100,13 +100,13 @@ class Plain:
         low, high = quantiles(self.values, (1 - level) / 2)
         return Interval(low + shift, high + shift)
 
-    def moves(self, level: float) -> Moves:
+    def moves(self, level: float) -> ChanceDeviations:
         """Replicates around what they are replicates of: one world."""
-        return Moves([self.estimate], (self.values - self.centre).unsqueeze(0))
+        return ChanceDeviations([self.estimate], (self.values - self.centre).unsqueeze(0))
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class NormDraws:
     """A metric that is the length of a vector which chance makes longer: its interval is that of the worlds not ruled out."""
 
     family: Family
@@ -116,7 +116,7 @@ class Norm:
         low, _, high = self._worlds(level)
         return Interval(self.family.truth(low), self.family.truth(high))
 
-    def moves(self, level: float) -> Moves:
+    def moves(self, level: float) -> ChanceDeviations:
         """In the worlds at both ends and in the one where the observed error is the median."""
         estimates, deviations = [], []
         for world in self._worlds(level):
@@ -124,7 +124,7 @@ class Norm:
             middle = float(errors.median())
             estimates.append(max(0.0, self.family.observed - (middle - self.family.truth(world))))
             deviations.append(errors - middle)
-        return Moves(estimates, torch.stack(deviations))
+        return ChanceDeviations(estimates, torch.stack(deviations))
 
     def _worlds(self, level: float) -> tuple[float, float, float]:
         tail, observed = (1 - level) / 2, self.family.observed
@@ -148,40 +148,40 @@ class Norm:
 
 
 @dataclass(frozen=True, eq=False)
-class Squared:
+class SquaredNormDraws:
     """The square of a norm, estimated in a way of its own."""
 
-    norm: Norm
+    norm: NormDraws
 
     def interval(self, level: float) -> Interval:
         """The squares of the norm's interval."""
         low, high = self.norm.interval(level)
         return Interval(low**2, high**2)
 
-    def moves(self, level: float) -> Moves:
+    def moves(self, level: float) -> ChanceDeviations:
         """The squares of the norm's."""
         roots = self.norm.moves(level)
         estimates = [root**2 for root in roots.estimates]
         moved = (roots.deviations + torch.tensor(roots.estimates).to(roots.deviations)[:, None]).clamp_min(0).square()
-        return Moves(estimates, moved - moved.median(-1, keepdim=True).values)
+        return ChanceDeviations(estimates, moved - moved.median(-1, keepdim=True).values)
 
 
 @dataclass(frozen=True, eq=False)
-class Below:
-    """What a squared norm leaves of a largest possible value, which chance keeps it from reaching."""
+class BelowMaximumDraws:
+    """A largest possible value minus a squared norm, which chance keeps from being reached."""
 
     most: float
-    squared: Squared
+    squared: SquaredNormDraws
 
     def interval(self, level: float) -> Interval:
         """The largest value less the interval of the squared norm."""
         low, high = self.squared.interval(level)
         return Interval(self.most - high, self.most - low)
 
-    def moves(self, level: float) -> Moves:
+    def moves(self, level: float) -> ChanceDeviations:
         """Those of the squared norm, the other way round."""
         squared = self.squared.moves(level)
-        return Moves([self.most - each for each in squared.estimates], -squared.deviations)
+        return ChanceDeviations([self.most - each for each in squared.estimates], -squared.deviations)
 
 
 def wilson(rate: float, trials: float, level: float) -> Interval:

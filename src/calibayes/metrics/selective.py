@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.checks import share
-from calibayes.metrics.arrays import Array, as_predictions
-from calibayes.metrics.cells import Cells, sorted_cells
+from calibayes.checks import fraction
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 
 __all__ = ["RiskCoverage", "aurc", "coverage_at_accuracy", "risk_coverage"]
 
@@ -32,7 +32,7 @@ class RiskCoverage:
 
     def coverage_at(self, accuracy: float) -> float:
         """The largest share of examples that can be answered with at least this accuracy; 0 where there is none."""
-        enough = 1 - self.risk >= share("accuracy", accuracy) - 1e-12
+        enough = 1 - self.risk >= fraction("accuracy", accuracy) - 1e-12
         return float(self.coverage[enough].max()) if bool(enough.any()) else 0.0
 
 
@@ -89,7 +89,7 @@ def coverage_at_accuracy(
         0.75
     """
     cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
-    return float(largest_coverage(cells, share("accuracy", accuracy)))
+    return float(largest_coverage(cells, fraction("accuracy", accuracy)))
 
 
 def curve(cells: Cells, n: int) -> RiskCoverage:

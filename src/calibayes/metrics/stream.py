@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import torch
 
-from calibayes.distributed import Group, Processes
+from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import DataError, InvalidProbabilitiesError
-from calibayes.metrics.arrays import Array, as_predictions
 from calibayes.metrics.bins import ReliabilityBins
-from calibayes.metrics.drawing import draws
-from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
-from calibayes.metrics.kernel import WIDTH
-from calibayes.metrics.measuring import Sample, values
-from calibayes.metrics.scores import Scores
+from calibayes.metrics.bootstrap import draws
+from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
+from calibayes.metrics.kernel_errors import WIDTH
+from calibayes.metrics.metric_values import EvaluationSample, values
+from calibayes.metrics.prediction_arrays import Array, as_predictions
+from calibayes.metrics.score_table import Scores
 from calibayes.metrics.selective import RiskCoverage, curve
 from calibayes.metrics.tally import BLOCKS, Tally, fixed_edges
 
@@ -56,7 +56,7 @@ class Stream:
         k: int | None = None,
         kernel_width: float = WIDTH,
     ) -> None:
-        self._settings = Settings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
+        self._settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
         self._class_names = class_names
         self._tally: Tally | None = None
 
@@ -72,8 +72,8 @@ class Stream:
             )
         self._tally.update(found)
 
-    def together(self, group: Group = "auto") -> Stream:
-        """What all processes have seen, as one stream in each of them; this one is left as it is.
+    def together(self, group: ProcessGroupChoice = "auto") -> Stream:
+        """Return what all processes have seen, as one stream in each of them; this one is left as it is.
 
         Only sums travel: as many bytes whatever the number of examples is.
 
@@ -116,7 +116,9 @@ class Stream:
         sample = self._sample()
         return curve(sample.cells, sample.tally.n)
 
-    def _sample(self) -> Sample:
+    def _sample(self) -> EvaluationSample:
         if self._tally is None:
             raise DataError("There is nothing to evaluate: call `update` with at least one batch first.")
-        return Sample(self._tally, self._tally.cells(), None, self._settings.kernel_width, self._settings.target_accuracy)
+        return EvaluationSample(
+            self._tally, self._tally.cells(), None, self._settings.kernel_width, self._settings.target_accuracy
+        )

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from calibayes.distributed import Processes
-from calibayes.metrics.arrays import Predictions
 from calibayes.metrics.bins import ReliabilityBins, equal_width, place
-from calibayes.metrics.cells import Cells
 from calibayes.metrics.classwise import ClassBins, class_places
-from calibayes.metrics.kernel import PairTest
-from calibayes.metrics.proper import losses, ranks
+from calibayes.metrics.confidence_cells import Cells
+from calibayes.metrics.kernel_errors import PairTest
+from calibayes.metrics.prediction_arrays import Predictions
+from calibayes.metrics.proper_scores import losses, ranks
 from calibayes.randomness import derived_seed
 
 __all__ = ["BLOCKS", "PARTS", "SUMS", "Tally", "fitted_edges", "fixed_edges"]
@@ -156,7 +156,7 @@ class Tally:
 
     @property
     def effective(self) -> float:
-        """How many examples of equal weight would be worth as much."""
+        """The effective sample size: the number of examples of equal weight that would be worth as much."""
         return self.weight**2 / float(self.own[1])
 
     @property
@@ -166,7 +166,7 @@ class Tally:
 
     @property
     def own_pairs(self) -> tuple[float, float]:
-        """What the pairs of an example with itself are worth, as shares of the squared total weight."""
+        """The weight of the pairs of an example with itself, as fractions of the squared total weight."""
         residual, weight = (self.own / self.weight**2).tolist()
         return residual, weight
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from calibayes.networks.input_dropout import InputDropout
 from calibayes.networks.mlp import MLP
 from calibayes.networks.normalize import CIFAR10, IMAGENET, Normalize
+from calibayes.networks.pretrained_weights import load_weights
 from calibayes.networks.resnet import ResNet, resnet18
 from calibayes.networks.resnet_cifar import ResNetCIFAR, resnet20
 from calibayes.networks.small_cnn import SmallCNN
 from calibayes.networks.text_cnn import TextCNN
-from calibayes.networks.weights import load_weights
 from calibayes.networks.word_bag import WordBag
 
 __all__ = [

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from calibayes.checks import integer, is_real
 from calibayes.errors import InvalidArgumentError
-from calibayes.networks.sizes import check_size
+from calibayes.networks.size_checks import check_size
 
 __all__ = ["InputDropout"]
 
-Kind = Literal["features", "words", "patches"]
+InputKind = Literal["features", "words", "patches"]
 
 
 @final
@@ -51,7 +51,7 @@ class InputDropout(nn.Module):
     def __init__(
         self,
         p: float,
-        of: Kind = "features",
+        of: InputKind = "features",
         *,
         patch: int = 4,
         replacement: int | None = None,
@@ -61,11 +61,11 @@ class InputDropout(nn.Module):
         super().__init__()
         if not is_real(p) or not 0 <= p < 1:
             raise InvalidArgumentError(f"Expected `p` to be a number of at least 0 and below 1, but got {p!r}.")
-        if of not in get_args(Kind):
-            raise InvalidArgumentError(f"Expected `of` to be one of {get_args(Kind)}, but got {of!r}.")
+        if of not in get_args(InputKind):
+            raise InvalidArgumentError(f"Expected `of` to be one of {get_args(InputKind)}, but got {of!r}.")
         if of == "words" and replacement is None:
             raise InvalidArgumentError(
-                "Dropout of words needs a `replacement`, the index that stands for a hidden word: that of unknown words, say."
+                "Dropout of words needs a `replacement`, the index that replaces a hidden word, such as that of unknown words."
             )
         self.p, self.of = float(p), of
         self.patch = check_size("patch", patch)
@@ -114,7 +114,7 @@ class InputDropout(nn.Module):
         return inputs.masked_fill(~kept.unsqueeze(-3), self.value)
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return what `print` shows."""
         others = {
             "features": "",
             "words": f", replacement={self.replacement}, padding={self.padding}",

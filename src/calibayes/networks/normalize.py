@@ -62,5 +62,5 @@ class Normalize(nn.Module):
         return (images - self.mean) / self.std
 
     def extra_repr(self) -> str:
-        """What `print` shows."""
+        """Return what `print` shows."""
         return self._told

@@ -1,4 +1,4 @@
-"""What the residual networks of He et al. share: convolutions, blocks and stages."""
+"""The convolutions, blocks and stages that the residual networks of He et al. share."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks.residual import ResidualBlock, convolution, stage
-from calibayes.networks.sizes import check_size
+from calibayes.networks.size_checks import check_size
 
 __all__ = ["ResNet", "resnet18"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.networks.sizes import check_size
+from calibayes.networks.size_checks import check_size
 
 __all__ = ["SmallCNN"]
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.networks.sizes import check_size
+from calibayes.networks.size_checks import check_size
 from calibayes.networks.word_convolution import WordConvolution
 
 __all__ = ["TextCNN"]

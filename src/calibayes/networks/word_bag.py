@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.networks.sizes import check_size
+from calibayes.networks.size_checks import check_size
 
 __all__ = ["WordBag"]
 

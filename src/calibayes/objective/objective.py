@@ -1,4 +1,4 @@
-r"""What is minimised: a mean loss, terms that stand beside it, and $\beta\,\mathrm{KL}$: eq. (ca-bnn) on a mini-batch."""
+r"""The objective: a mean loss, terms beside it, and $\beta\,\mathrm{KL}$: eq. (ca-bnn) on a mini-batch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor
 
 from calibayes.calibration.measures import WMMCE, Measure
 from calibayes.checks import positive
-from calibayes.distributed import Group, Processes
+from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective.batch import LogitBatch
-from calibayes.objective.checked import check_names, check_terms
+from calibayes.objective.logit_batch import LogitBatch
 from calibayes.objective.losses import CrossEntropy, Loss
+from calibayes.objective.objective_checks import check_names, check_terms
 from calibayes.objective.own_loss import as_loss
-from calibayes.objective.scoring import weight_of
+from calibayes.objective.term_gradient import weight_of
+from calibayes.objective.term_values import Terms
 from calibayes.objective.terms import Calibration, Term, check_measure, one_of
-from calibayes.objective.values import Terms
 from calibayes.schedules import Schedule, value_at
 
 __all__ = ["SCHEMES", "Objective", "checked_objective"]
@@ -118,7 +118,7 @@ class Objective:
 
     @property
     def is_short(self) -> bool:
-        """Whether the terms are those of ``lam``, ``calibration`` and ``lam_scale``."""
+        """True if the terms are those of ``lam``, ``calibration`` and ``lam_scale``."""
         return isinstance(self.terms, _ShortForm)
 
     def __repr__(self) -> str:
@@ -136,11 +136,11 @@ class Objective:
         return self.terms if held_out is None else self.on_held_out().terms
 
     def calibration_weight(self, step: int, batch_size: int) -> float:
-        r"""What AECE is multiplied by: $\lambda/|B|$, or $\lambda$ for ``lam_scale="mean"``; 0 without such a term."""
+        r"""Return the weight of AECE: $\lambda/|B|$, or $\lambda$ for ``lam_scale="mean"``; 0 without such a term."""
         return sum(weight_of(term, step, batch_size) for term in self.terms if term.name == "calibration")
 
     def kl_weight(self, step: int, dataset_size: int) -> float:
-        r"""What the KL is multiplied by: $\beta/|D|$."""
+        r"""Return the weight of the KL: $\beta/|D|$."""
         return value_at(self.beta, step, "beta") / positive("dataset_size", dataset_size)
 
     def __call__(
@@ -153,7 +153,7 @@ class Objective:
         step: int = 0,
         held_out: tuple[Tensor, Tensor] | None = None,
         out_of_domain: Tensor | None = None,
-        group: Group = None,
+        group: ProcessGroupChoice = None,
     ) -> Terms:
         r"""The loss of one batch, for a training loop of your own.
 
@@ -189,7 +189,7 @@ class Objective:
         step: int = 0,
         held_out: tuple[Tensor, Tensor] | None = None,
         out_of_domain: Tensor | None = None,
-        group: Group = None,
+        group: ProcessGroupChoice = None,
     ) -> Tensor:
         r"""The terms alone, $\frac{\lambda}{|B|} \mathrm{AECE}$ in the short form, to be added to a mean loss of your own.
 

@@ -29,7 +29,7 @@ class OwnLoss(Loss):
     name: str
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """What the function returns; it never sees labels such as -100, which PyTorch's own losses would ignore."""
+        """Call the function; it never sees labels such as -100, which PyTorch's own losses would ignore."""
         check_targets(targets, logits, "logits")
         return self.function(widened(logits), targets)
 

@@ -13,11 +13,11 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.objective.losses import widened
 from calibayes.schedules import Schedule, value_at
 
-__all__ = ["Calibration", "ConfidenceMinimization", "Of", "On", "Scale", "Term", "check_measure", "one_of"]
+__all__ = ["Calibration", "ConfidenceMinimization", "LambdaScale", "Of", "On", "Term", "check_measure", "one_of"]
 
 On = Literal["batch", "held_out", "out_of_domain"]
 Of = Literal["samples", "predictive"]
-Scale = Literal["paper", "mean"]
+LambdaScale = Literal["paper", "mean"]
 
 
 class Term(ABC):
@@ -57,7 +57,7 @@ class Term(ABC):
 
     @abstractmethod
     def weight(self, step: int, batch_size: int) -> float:
-        """What the value is multiplied by, beside the mean loss, at an optimiser step on so many training examples."""
+        """Return the weight of the value, beside the mean loss, at an optimiser step on so many training examples."""
 
     @abstractmethod
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
@@ -93,7 +93,7 @@ class Calibration(Term):
 
     measure: Measure = field(default_factory=WMMCE)
     lam: Schedule = 10.0
-    scale: Scale = "paper"
+    scale: LambdaScale = "paper"
     on: On = "batch"
     of: Of = "samples"
     name: str = "calibration"
@@ -101,7 +101,7 @@ class Calibration(Term):
     def __post_init__(self) -> None:
         check_measure("measure", self.measure)
         value_at(self.lam, 0, "lam")
-        one_of("scale", self.scale, get_args(Scale))
+        one_of("scale", self.scale, get_args(LambdaScale))
         one_of("on", self.on, ("batch", "held_out"))
         one_of("of", self.of, get_args(Of))
 

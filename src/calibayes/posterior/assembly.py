@@ -1,4 +1,4 @@
-"""What a posterior of one's own is made of: a network without values, what is done with each weight, and groups."""
+"""The parts of a user-defined posterior: a network without values, the role of each weight, and groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.group import Group
 from calibayes.posterior.point_group import point_groups
-from calibayes.posterior.selection import Choice, Where, choose, grouped
+from calibayes.posterior.weight_selection import WeightChoice, Where, choose, grouped
 
 __all__ = ["Assembly", "assemble"]
 
@@ -25,7 +25,7 @@ class Assembly(NamedTuple):
     """
 
     skeleton: Skeleton
-    choices: tuple[Choice, ...]
+    choices: tuple[WeightChoice, ...]
     groups: list[Group]
 
 

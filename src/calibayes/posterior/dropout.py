@@ -16,7 +16,8 @@ from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
-from calibayes.posterior.selection import choose
+from calibayes.posterior.weight_selection import choose
+from calibayes.wording import first_few
 
 __all__ = ["MCDropout"]
 
@@ -97,7 +98,7 @@ class MCDropout(NetworkPosterior):
             yield
 
     def notes(self) -> list[str]:
-        """Which dropout stays on at prediction, and which does not."""
+        """Describe which dropout stays on at prediction, and which does not."""
         network = self.structure()
         off = {name: p for name, p in dropout_layers(network).items() if name not in self.layers}
         inside = dropout_inside(network)
@@ -142,5 +143,4 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _listed(layers: Mapping[str, float]) -> str:
-    shown = [f"{name!r} (p={p:g})" for name, p in list(layers.items())[:8]]
-    return ", ".join(shown) + (", …" if len(layers) > 8 else "")
+    return first_few([f"{name!r} (p={p:g})" for name, p in layers.items()])

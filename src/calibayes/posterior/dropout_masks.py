@@ -145,7 +145,7 @@ def _grid(shape: Sequence[int], device: torch.device) -> list[Tensor]:
 
 
 def _noise(layer: Any, kept: Tensor) -> tuple[Tensor, Tensor | None]:
-    """What activations are multiplied by, and what is added to them, as the layer does it in training."""
+    """Return what activations are multiplied by, and what is added to them, as the layer does it in training."""
     p = float(layer.p)
     if p == 1:
         return torch.zeros_like(kept), None

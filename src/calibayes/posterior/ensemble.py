@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from calibayes.checks import integer, positive_integer
 from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError, ModelFileError
-from calibayes.posterior.base import Output, Posterior, Samples, posterior_from
+from calibayes.posterior.abstract_posterior import Output, Posterior, Samples, posterior_from
+from calibayes.posterior.network_outputs import mean_logits
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import mean_logits
 from calibayes.randomness import derived_seed
 
 __all__ = ["Ensemble", "member_seed"]
@@ -98,7 +98,7 @@ class Ensemble(Posterior):
 
     @property
     def random(self) -> bool:
-        """Whether samples of it differ."""
+        """True if samples of it differ."""
         return len(self.parts) > 1 or self.members[0].random
 
     def audit(self) -> None:
@@ -162,7 +162,7 @@ class Ensemble(Posterior):
         return mean_logits([member(*args, **kwargs) for member in self.members])
 
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
-        """What every member's networks return, one member after the other."""
+        """Yield what every member's networks return, one member after the other."""
         each = samples if isinstance(samples, str) else -(-samples // len(self.parts))
         for index, member in enumerate(self.members):
             for output in member.outputs(block, each, member_seed(seed, index)):

@@ -19,14 +19,14 @@ __all__ = ["Call", "Layout", "Skeleton", "split_inputs"]
 
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
-Place = tuple[str, dict[str, Any], str]  # a tensor's name in the network, the dict that holds it, and its key there
+TensorSlot = tuple[str, dict[str, Any], str]  # a tensor's name in the network, the dict that holds it, and its key there
 # What transformers and timm call it when activations are computed again in the backward pass.
 _RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each weight lies in a flat vector.
+    """The position of each weight in a flat vector.
 
     Attributes:
         names: for each weight all its names in the network (several for tied weights).
@@ -38,7 +38,7 @@ class Layout:
 
     @cached_property
     def sizes(self) -> list[int]:
-        """How many elements each weight has."""
+        """The number of elements of each weight."""
         return [shape.numel() for shape in self.shapes]
 
     def flatten(self, values: Mapping[str, Tensor]) -> Tensor:
@@ -123,7 +123,7 @@ class Skeleton:
 
 
 def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """How a network is called: a tuple or list by position, a dict by keyword, anything else as the one argument."""
+    """Return a network's arguments: a tuple or list by position, a dict by keyword, anything else as the only one."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     if isinstance(inputs, Sequence) and not isinstance(inputs, str):
@@ -162,7 +162,7 @@ def _checked(network: nn.Module) -> nn.Module:
 
 
 def _is_compiled(module: nn.Module) -> bool:
-    """Whether this is ``torch.compile``'s wrapper (whose class is not imported: that alone takes seconds)."""
+    """Return True for ``torch.compile``'s wrapper (whose class is not imported: that alone takes seconds)."""
     return type(module).__name__ == "OptimizedModule" and "_orig_mod" in module._modules
 
 
@@ -189,7 +189,7 @@ def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
     return copied
 
 
-def _places(module: nn.Module) -> tuple[Place, ...]:
+def _places(module: nn.Module) -> tuple[TensorSlot, ...]:
     """Every place that holds a tensor: tied weights have several, a module with two names is only one."""
     return tuple(
         (f"{prefix}.{key}" if prefix else key, held, key)

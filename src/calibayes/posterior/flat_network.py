@@ -10,15 +10,15 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from calibayes.data.structure import tensors_in
+from calibayes.data.input_structure import tensors_in
 from calibayes.errors import UnsupportedNetworkError
+from calibayes.posterior.eval_mode_parts import parts_kept_in_eval_mode
 from calibayes.posterior.flat import Call, Skeleton, split_inputs
+from calibayes.posterior.frozen_tensors import buffer_key, first_names, store_tensors, stored_tensors
 from calibayes.posterior.group import Group
 from calibayes.posterior.head import Features, Head
-from calibayes.posterior.held import first_names, held_key, held_tensors, hold
-from calibayes.posterior.modes import resting_parts
-from calibayes.posterior.outputs import counted_tensors, explained
-from calibayes.posterior.selection import Choice
+from calibayes.posterior.network_outputs import counted_tensors, explained
+from calibayes.posterior.weight_selection import WeightChoice
 
 __all__ = ["FlatNetwork"]
 
@@ -33,21 +33,25 @@ class FlatNetwork(nn.Module, ABC):
     """
 
     groups: Sequence[Group]
-    choices: tuple[Choice, ...]
+    choices: tuple[WeightChoice, ...]
     head: Head | None
 
-    def __init__(self, skeleton: Skeleton, choices: tuple[Choice, ...], groups: Iterable[Group]) -> None:
+    def __init__(self, skeleton: Skeleton, choices: tuple[WeightChoice, ...], groups: Iterable[Group]) -> None:
         super().__init__()
         self.choices = choices
         self.groups = nn.ModuleList(groups)  # type: ignore[assignment]
         self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
         self._buffer_names = first_names(skeleton.buffers)
-        self.frozen = hold({name: skeleton.parameters[name] for name in self._frozen_names.values()})
-        self.buffers_held = hold({name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient)
+        self.frozen = store_tensors({name: skeleton.parameters[name] for name in self._frozen_names.values()})
+        self.buffers_held = store_tensors(
+            {name: skeleton.buffers[name] for name in self._buffer_names.values()}, skeleton.transient
+        )
         skeleton.release()
         self._skeleton = skeleton
         super().train(skeleton.module.training)
-        self._resting = resting_parts(skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names])
+        self._resting = parts_kept_in_eval_mode(
+            skeleton.module, [name for c in choices if c.role != "frozen" for name in c.names]
+        )
         self.head = Head.of(skeleton.module, [names for group in self.groups if group.bayesian for names in group.layout.names])
 
     @abstractmethod
@@ -71,7 +75,7 @@ class FlatNetwork(nn.Module, ABC):
         return self._run(vectors, [split_inputs(inputs)], buffers)[0]
 
     def features(self, inputs: Any) -> Any:
-        """What reaches the head, for `call` in place of the inputs, if a step with several samples can share it.
+        """Return the inputs of the head, for `call` in place of the inputs, if a step with several samples can share them.
 
         It can if all that comes before the head is frozen and not random, and the head gives the network's output; otherwise
         the inputs themselves are returned.
@@ -92,7 +96,7 @@ class FlatNetwork(nn.Module, ABC):
 
     def buffer_values(self) -> dict[str, Tensor]:
         """The network's buffers, by name (the first of several); these are the tensors themselves."""
-        return held_tensors(self.buffers_held, self._buffer_names.values())
+        return stored_tensors(self.buffers_held, self._buffer_names.values())
 
     def architecture(self) -> str:
         """The network's own description of its layers."""
@@ -158,7 +162,7 @@ class FlatNetwork(nn.Module, ABC):
             if values[name] is not before and values[name].shape == before.shape:
                 held[name] = values[name].detach()
                 if buffers is None:
-                    self.buffers_held._buffers[held_key(name)] = held[name]
+                    self.buffers_held._buffers[buffer_key(name)] = held[name]
         return outputs
 
     def _values(self, vectors: Sequence[Tensor], held: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
@@ -174,11 +178,11 @@ class FlatNetwork(nn.Module, ABC):
         return found
 
     def _frozen_values(self) -> dict[str, Tensor]:
-        held = held_tensors(self.frozen, self._frozen_names.values())
+        held = stored_tensors(self.frozen, self._frozen_names.values())
         return {name: held[first] for name, first in self._frozen_names.items()}
 
 
 def _random_state(inputs: Any) -> list[Tensor]:
-    """Where PyTorch's global generators are, of the CPU and of the inputs' devices."""
+    """Return the state of PyTorch's global generators, of the CPU and of the inputs' devices."""
     devices = {tensor.device for tensor in tensors_in(inputs) if tensor.device.type == "cuda"}
     return [torch.get_rng_state(), *(torch.cuda.get_rng_state(device) for device in sorted(devices, key=str))]

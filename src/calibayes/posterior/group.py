@@ -36,10 +36,10 @@ class Group(nn.Module, ABC):
     """
 
     bayesian: ClassVar[bool] = True
-    """Whether the weights have a distribution."""
+    """True if the weights have a distribution."""
 
     random_in_training: ClassVar[bool] = True
-    """Whether draws differ in training mode."""
+    """True if draws differ in training mode."""
 
     def __init__(self, name: str, layout: Layout) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Group(nn.Module, ABC):
 
     @property
     def size(self) -> int:
-        """How many weights there are; tied weights count once."""
+        """The number of weights; tied weights count once."""
         return sum(self.layout.sizes)
 
     # --- the distribution ---

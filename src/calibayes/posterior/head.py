@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
-from calibayes.data.structure import tensors_in
+from calibayes.data.input_structure import tensors_in
 from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers
 from calibayes.posterior.flat import Call, Skeleton
 
-__all__ = ["Features", "Head", "Heard"]
+__all__ = ["Features", "Head", "HeadCalls"]
 
 
 def _settled(part: nn.Module) -> bool:
@@ -23,13 +23,13 @@ def _settled(part: nn.Module) -> bool:
 
 
 class Features(NamedTuple):
-    """What reached the head, for each batch."""
+    """The inputs of the head, for each batch."""
 
     calls: tuple[Call, ...]
 
 
 @dataclass
-class Heard:
+class HeadCalls:
     """The inputs and outputs of the head during runs of the whole network."""
 
     calls: list[Call] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Heard:
     versions: list[list[int]] = field(default_factory=list)
 
     def features(self, outputs: Sequence[Any]) -> Features | None:
-        """What reached the head, or ``None`` if the head alone does not give the network's outputs.
+        """Return the inputs of the head, or ``None`` if the head alone does not give the network's outputs.
 
         The head must have run once a batch, have returned what the network returned, and have left its inputs alone.
         """
@@ -99,9 +99,9 @@ class Head:
         return f"{told} where {self.name!r} gives the network's output."
 
     @contextmanager
-    def listening(self, skeleton: Skeleton) -> Iterator[Heard]:
+    def listening(self, skeleton: Skeleton) -> Iterator[HeadCalls]:
         """Note what reaches the head, and what it returns, while the whole network is run."""
-        heard = Heard()
+        heard = HeadCalls()
         part = skeleton.module.get_submodule(self.name)
 
         def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ class Head:
                 handle.remove()
 
     def outputs(self, skeleton: Skeleton, values: dict[str, Tensor], features: Features) -> list[Any]:
-        """What the head alone returns for each batch, with ``values`` for all of the network's parameters and buffers."""
+        """Run the head alone on each batch, with ``values`` for all of the network's parameters and buffers."""
         return skeleton.calls(values, features.calls, self.name)
 
 

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import integer, positive, positive_integer
+from calibayes.data.input_structure import batch_length, rows, to_device
 from calibayes.data.sources import Batch, as_source
-from calibayes.data.structure import batch_length, moved, rows
-from calibayes.devices import widest
+from calibayes.device_precision import widest_float
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.head import Head
@@ -21,11 +21,11 @@ from calibayes.posterior.laplace_curvature import FullCurvature, FullSum, Kronec
 from calibayes.posterior.laplace_group import LaplaceGroup
 from calibayes.posterior.laplace_layer import hold_all_but, last_layer_choices, last_linear, output_layer, working_copy
 from calibayes.posterior.laplace_prior import Precision, checked_precision, log_evidence, most_evident, most_predictive
+from calibayes.posterior.network_outputs import check_labels, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.outputs import check_labels, logits_of
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.randomness import preserved_global_state
 
 __all__ = ["LastLayerLaplace"]
@@ -130,7 +130,7 @@ class LastLayerLaplace(NetworkPosterior):
             batches = as_source(data, batch_size, "data").ordered()
             first = next(batches)
             few = rows(first.inputs, torch.arange(min(2, batch_length(first.inputs, "data"))))
-            layer = output_layer(net, moved(few, device), where)
+            layer = output_layer(net, to_device(few, device), where)
             hold_all_but(net, layer)
             posterior = cls(net, layer, covariance)
             posterior._fit(chain([first], batches), temperature)
@@ -164,7 +164,7 @@ class LastLayerLaplace(NetworkPosterior):
         return self.group.fitted
 
     def prior(self) -> dict[str, Any]:
-        """How the prior's precision is found: what is found is state, not a setting."""
+        """The settings, with the way the prior's precision is found: its value is state, not a setting."""
         return {"prior_precision": self.wanted_precision}
 
     @property
@@ -198,7 +198,7 @@ class LastLayerLaplace(NetworkPosterior):
 
     @torch.no_grad()
     def _fit(self, batches: Iterable[Batch], temperature: float) -> None:
-        wide = torch.zeros((), dtype=widest(self.device), device=self.device)
+        wide = torch.zeros((), dtype=widest_float(self.device), device=self.device)
         total = _KINDS[self.covariance][1](*_shape(self.structure(), self.layer), wide)
         likelihood = 0.0
         for features, logits, targets, weights in self._passed(batches, "data"):
@@ -219,16 +219,16 @@ class LastLayerLaplace(NetworkPosterior):
     def _passed(self, batches: Iterable[Batch], name: str) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
         """Features, logits, labels and weights of each batch."""
         for batch in batches:
-            features, logits = self._features(moved(batch.inputs, self.device), name)
+            features, logits = self._features(to_device(batch.inputs, self.device), name)
             targets = batch.targets.to(self.device)
             if len(targets) != len(logits):
                 raise DataError(f"A batch of `{name}` has {len(logits)} inputs and {len(targets)} labels.")
             check_labels(targets, logits.shape[1])
             weights = torch.ones(len(targets), dtype=torch.float64) if batch.weights is None else batch.weights
-            yield features, logits, targets, weights.to(widest(self.device)).to(self.device)
+            yield features, logits, targets, weights.to(widest_float(self.device)).to(self.device)
 
     def _features(self, inputs: Any, name: str) -> tuple[Tensor, Tensor]:
-        """What reaches the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""
+        """Return the inputs of the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""
         with self.evaluating(), Head(self.layer).listening(self._skeleton) as heard:
             output = self.call(self.mean_vectors(), inputs)
         logits = logits_of(output, batch_length(inputs, name))

@@ -53,7 +53,7 @@ class Curvature(nn.Module, ABC):
 
     @abstractmethod
     def rows_at_once(self) -> int:
-        """How many rows `logit_covariance` takes with temporary tensors of a modest size."""
+        """Return the number of rows that `logit_covariance` takes with temporary tensors of a modest size."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         before = dict(self._buffers)

@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibayes.data.structure import batch_length
+from calibayes.data.input_structure import batch_length
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
-from calibayes.posterior.outputs import explained, logits_of
-from calibayes.posterior.selection import Choice, Role, Where, choose
+from calibayes.posterior.network_outputs import explained, logits_of
+from calibayes.posterior.weight_selection import Role, WeightChoice, Where, choose
+from calibayes.wording import first_few
 
 __all__ = ["hold_all_but", "last_layer_choices", "last_linear", "output_layer", "working_copy"]
 
@@ -83,8 +84,8 @@ def hold_all_but(net: nn.Module, layer: str) -> None:
         weight.requires_grad_(id(weight) in mine)
 
 
-def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
-    """One `Choice` for every parameter: those of the layer are Bayesian, all others are trained as points, or held."""
+def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[WeightChoice, ...]:
+    """One `WeightChoice` for every parameter: those of the layer are Bayesian, all others are trained as points, or held."""
     tied: dict[int, list[str]] = {}
     for name, parameter in skeleton.parameters.items():
         tied.setdefault(id(parameter), []).append(name)
@@ -101,7 +102,7 @@ def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[Choice, ...]:
         role, reason = _other(parameter)
         if chosen:
             role, reason = "bayesian", "gives the network's output"
-        choices.append(Choice(tuple(names), parameter.shape, parameter.dtype, role, reason))
+        choices.append(WeightChoice(tuple(names), parameter.shape, parameter.dtype, role, reason))
     return tuple(choices)
 
 
@@ -135,8 +136,7 @@ def _check_where(net: nn.Module, name: str, where: Where) -> None:
     chosen = [choice.name for choice in choose(Skeleton(net), where, bayesian=True) if choice.role == "bayesian"]
     own = [f"{name}.{key}".lstrip(".") for key, _ in net.get_submodule(name).named_parameters()]
     if set(chosen) != set(own):
-        told = ", ".join(chosen[:4]) + (", …" if len(chosen) > 4 else "")
         raise InvalidArgumentError(
-            f"`where={where!r}` chooses {told}, but a last-layer Laplace approximation is over all weights of the nn.Linear "
-            f"that gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
+            f"`where={where!r}` chooses {first_few(chosen, 4)}, but a last-layer Laplace approximation is over all "
+            f"weights of the nn.Linear that gives the network's output: {', '.join(own)}. Leave `where` out, or choose these."
         )

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from calibayes.checks import moderate
+from calibayes.checks import moderate_positive
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.laplace_group import LaplaceGroup
 from calibayes.randomness import generator_for
@@ -25,7 +25,7 @@ _SAMPLES = 20
 def checked_precision(precision: Precision, validation: Any) -> Precision:
     """The precision, or the way to find it, if it goes with the validation data that were given, or not given."""
     if not isinstance(precision, str):
-        precision = moderate("prior_precision", precision)
+        precision = moderate_positive("prior_precision", precision)
     elif precision not in ("marginal-likelihood", "validation"):
         raise InvalidArgumentError(
             f"Expected `prior_precision` to be a positive number, 'marginal-likelihood' or 'validation', but got {precision!r}."

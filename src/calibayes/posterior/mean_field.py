@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Literal, final
 import torch
 from torch import Tensor, nn
 
-from calibayes.checks import natural_number
+from calibayes.checks import non_negative_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Skeleton
-from calibayes.posterior.gaussian import GaussianGroup
+from calibayes.posterior.gaussian_group import GaussianGroup
 from calibayes.posterior.group import GaussianPair, Group
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import Where, choose, grouped, settings_of
+from calibayes.posterior.weight_selection import Where, choose, grouped, settings_of
 
 __all__ = ["MeanField", "PriorMean"]
 
@@ -160,7 +160,7 @@ def _check_epochs_before(value: Any) -> None:
             f"Expected `epochs_before` to be a number of epochs, or a share of them between 0 and 1, but got {value!r}."
         )
     if not isinstance(value, float):
-        natural_number("epochs_before", value)
+        non_negative_integer("epochs_before", value)
 
 
 def _joined(vectors: list[nn.Parameter]) -> Tensor:

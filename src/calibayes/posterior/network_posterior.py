@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.checks import positive_integer
+from calibayes.data.input_structure import batch_length, to_device
 from calibayes.data.sources import Batch
-from calibayes.data.structure import batch_length, moved
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.base import Output, Posterior, Samples
+from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
 from calibayes.posterior.flat_network import FlatNetwork
-from calibayes.posterior.outputs import logits_of
+from calibayes.posterior.network_outputs import logits_of
 from calibayes.posterior.rebuilding import described, network_with_roles
-from calibayes.posterior.selection import audit_table
+from calibayes.posterior.weight_selection import audit_table
 from calibayes.randomness import generator_for
 
 __all__ = ["NetworkPosterior", "trained_network"]
@@ -40,7 +40,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     # --- what a subclass may say of itself ---
 
     def settings(self) -> dict[str, Any]:
-        """What `from_config` needs besides the roles of the weights, in plain values."""
+        """Return what `from_config` needs besides the roles of the weights, in plain values."""
         return {}
 
     def one_network(self, generator: torch.Generator) -> AbstractContextManager[None]:
@@ -80,12 +80,12 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 
     @property
     def num_bayesian(self) -> int:
-        """How many weights have a distribution; tied weights count once."""
+        """The number of weights that have a distribution; tied weights count once."""
         return sum(group.size for group in self.groups if group.bayesian)
 
     @property
     def random(self) -> bool:
-        """Whether samples of it differ."""
+        """True if samples of it differ."""
         return self.num_bayesian > 0
 
     @property
@@ -229,9 +229,9 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     # --- running the network ---
 
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
-        """What the network returns at each sample of the weights; what does not depend on the sample is run once."""
+        """Yield what the network returns at each sample of the weights; what does not depend on the sample is run once."""
         if samples == "closed-form":
-            yield Output(0, [self.closed_form(moved(each, self.device)) for each in block])
+            yield Output(0, [self.closed_form(to_device(each, self.device)) for each in block])
             return
         count = 1 if samples == "mean" or not self.random else samples
         device, features = self.device, None
@@ -243,7 +243,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
                     if features is not None and self.head is not None:
                         yield Output(0, self.head.outputs(self._skeleton, self._values(vectors), features))
                         continue
-                    inputs = (moved(each, device) for each in block)
+                    inputs = (to_device(each, device) for each in block)
                     if self.head is None or count == 1:
                         yield Output(0, self.calls(vectors, inputs))
                         continue
@@ -277,7 +277,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         return cls(network_with_roles(net, config), where=lambda name, _: roles.get(name) == "bayesian", **settings)  # type: ignore[call-arg,arg-type]
 
     def prior(self) -> dict[str, Any]:
-        """What each group's prior is, by the group's name, and whether the mean of any is zero or stored."""
+        """Return each group's prior, by the group's name, and whether the mean of any is zero or stored."""
         found = {group.name: prior for group in self.groups if (prior := group.prior()) is not None}
         keys = dict.fromkeys(["prior_std", *(key for prior in found.values() for key in prior if key != "prior_mean")])
         stored = any(prior.get("prior_mean") == "stored" for prior in found.values())

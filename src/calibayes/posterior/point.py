@@ -11,7 +11,7 @@ from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import choose
+from calibayes.posterior.weight_selection import choose
 
 __all__ = ["Point"]
 

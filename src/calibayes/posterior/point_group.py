@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.group import Group, accumulate
-from calibayes.posterior.selection import Choice, grouped
+from calibayes.posterior.weight_selection import WeightChoice, grouped
 
 __all__ = ["PointGroup", "TrainedAsPoint", "point_groups"]
 
@@ -46,7 +46,7 @@ class PointGroup(TrainedAsPoint):
         return self.theta
 
 
-def point_groups(choices: Iterable[Choice], skeleton: Skeleton) -> list[Group]:
+def point_groups(choices: Iterable[WeightChoice], skeleton: Skeleton) -> list[Group]:
     """Groups for the weights that are trained without a distribution."""
     trained = [choice for choice in choices if choice.role == "point"]
     return [PointGroup(name, layout, layout.flatten(values)) for name, layout, values in grouped(trained, skeleton)]

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, final
 from torch import nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.collecting import AveragedGroup, Collection, SWAGGroup
 from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.group import Group
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.selection import Where, choose, grouped
+from calibayes.posterior.swag_group import AveragedGroup, Collection, SWAGGroup
+from calibayes.posterior.weight_selection import Where, choose, grouped
 
 __all__ = ["SWAG"]
 
@@ -95,12 +95,12 @@ class SWAG(NetworkPosterior):
         return cls(network_with_roles(net, config), **config["collection"], where=lambda name, _: roles.get(name) == "bayesian")
 
     def settings(self) -> dict[str, Any]:
-        """Which weights are collected, and what is made of them."""
+        """The rule for collecting weights."""
         return {"collection": asdict(self.collection)}
 
     @property
     def collected(self) -> int:
-        """How many sets of weights were collected."""
+        """The number of sets of weights collected."""
         return int(self._drawn().collected)
 
     @property
@@ -130,7 +130,7 @@ class SWAG(NetworkPosterior):
             )
 
     def notes(self) -> list[str]:
-        """How many sets of weights were collected."""
+        """The number of sets of weights collected."""
         return [f"Sets of weights collected: {self.collected}. Weights that are points are averaged."]
 
     def _drawn(self) -> SWAGGroup:

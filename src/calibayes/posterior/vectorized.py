@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from calibayes.posterior.network_outputs import logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import logits_of
 
 __all__ = ["call_samples", "pays_to_vectorize"]
 
@@ -19,7 +19,7 @@ _ACTIVATIONS = "torch.nn.modules.activation"
 
 
 def pays_to_vectorize(posterior: NetworkPosterior) -> bool:
-    """Whether the network is made of linear layers, activations and the like alone."""
+    """Return True if the network consists only of linear layers, activations and the like."""
     return all(_gains(part) for part in posterior.leaf_modules())
 
 

@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from calibayes.checks import positive, positive_integer
+from calibayes.data.input_structure import to_device
 from calibayes.data.sources import Batch, as_source
-from calibayes.data.structure import moved
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.mean_field import MeanField
+from calibayes.posterior.network_outputs import check_labels, logits_of
 from calibayes.posterior.network_posterior import trained_network
-from calibayes.posterior.outputs import check_labels, logits_of
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.randomness import generator_for, preserved_global_state
 
 __all__ = ["widened"]
@@ -143,4 +143,4 @@ class _Search:
     def _moved(self) -> Iterator[Batch]:
         device = self._posterior.device
         for batch in self._batches():
-            yield batch._replace(inputs=moved(batch.inputs, device), targets=batch.targets.to(device))
+            yield batch._replace(inputs=to_device(batch.inputs, device), targets=batch.targets.to(device))

@@ -6,7 +6,7 @@ classifier; `docs/posthoc.md` says which method to take.
 
 from __future__ import annotations
 
-from calibayes.posthoc.base import NotFittedError, PosthocWarning, Scaling
+from calibayes.posthoc.abstract_scaling import NotFittedError, PosthocWarning, Scaling
 from calibayes.posthoc.refinement import refined_nll
 from calibayes.posthoc.temperature import TemperatureScaling, temperature
 from calibayes.posthoc.two_class import IsotonicScaling, PlattScaling

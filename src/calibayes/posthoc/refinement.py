@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calibayes.metrics import nll
-from calibayes.metrics.arrays import Array
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.metrics.prediction_arrays import Array
+from calibayes.posthoc.temperature_choice import temperature_or_identity
 
 __all__ = ["refined_nll"]
 
@@ -28,5 +28,5 @@ def refined_nll(probs: Array, targets: Array, *, weights: Array | None = None) -
         >>> round(calibayes.metrics.nll(probs, labels), 3), round(refined_nll(probs, labels), 3)
         (0.887, 0.516)
     """
-    scaling, _ = settled_temperature(probs, targets, weights)
+    scaling, _ = temperature_or_identity(probs, targets, weights)
     return nll(scaling.transform(probs), targets, weights=weights, check=False)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive, positive_integer
-from calibayes.metrics.arrays import Array, Predictions
-from calibayes.posthoc.base import PosthocWarning, Scaling
-from calibayes.posthoc.scores import blocks, log_scores, read_held_out
+from calibayes.metrics.prediction_arrays import Array, Predictions
+from calibayes.posthoc.abstract_scaling import PosthocWarning, Scaling
+from calibayes.posthoc.log_scores import blocks, log_scores, read_held_out
 from calibayes.predictive import Predictive
 
 __all__ = ["HIGHEST", "LOWEST", "TemperatureScaling", "temperature"]
@@ -27,7 +27,7 @@ class TemperatureScaling(Scaling):
     r"""Divide the logits by a temperature that held-out data choose: the usual baseline, and rarely a bad one.
 
     $$p_T(y|x) = \frac{p(y|x)^{1/T}}{\sum_{y'} p(y'|x)^{1/T}}, \qquad T = \arg\min -\sum_i w_i \log p_T(y_i|x_i)$$
-    $T > 1$ says that the classifier was too sure of itself, $T < 1$ that it was not sure enough. Decisions do not change.
+    $T > 1$ means that the classifier was overconfident, $T < 1$ that it was underconfident. Decisions do not change.
     $T$ stays within $10^{-4} \dots 10^4$, and a `PosthocWarning` says when it would leave.
 
     Examples:
@@ -74,7 +74,7 @@ class TemperatureScaling(Scaling):
 def temperature(
     probs: Array | Predictive, targets: Array, *, weights: Array | None = None, logits: bool = False, check: bool = True
 ) -> float:
-    r"""The temperature that fits held-out predictions best: above 1 for a classifier that is too sure of itself.
+    r"""The temperature that fits held-out predictions best: above 1 for an overconfident classifier.
 
     It minimises the NLL, which is convex in $1/T$, by Newton steps with the exact derivatives inside a bracket. Uniform
     predictions are the same at every temperature: theirs is 1. See `TemperatureScaling` for the bounds.

@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from calibayes.errors import InvalidProbabilitiesError
-from calibayes.metrics.arrays import Predictions
-from calibayes.posthoc.base import Scaling
-from calibayes.posthoc.scores import log_scores
+from calibayes.metrics.prediction_arrays import Predictions
+from calibayes.posthoc.abstract_scaling import Scaling
+from calibayes.posthoc.log_scores import log_scores
 
 __all__ = ["IsotonicScaling", "PlattScaling"]
 

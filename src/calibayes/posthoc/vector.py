@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive
-from calibayes.metrics.arrays import Predictions
-from calibayes.posthoc.base import Scaling
-from calibayes.posthoc.scores import blocks, log_scores
+from calibayes.metrics.prediction_arrays import Predictions
+from calibayes.posthoc.abstract_scaling import Scaling
+from calibayes.posthoc.log_scores import blocks, log_scores
+from calibayes.wording import first_few
 
 __all__ = ["VectorScaling"]
 
@@ -156,14 +157,14 @@ def _nll(parts: _Parts, parameters: Tensor) -> tuple[float, Tensor]:
 
 
 def _unsettled(found: Predictions, parts: _Parts, scale: Tensor, bias: Tensor) -> str | None:
-    """What only the ridge decided.
+    """Explain which parameters only the ridge decided.
 
     The scores are linear in the parameters: if they put every label strictly first, multiplied by ten they fit better.
     """
     reasons = []
     absent = (torch.bincount(found.targets, found.mass, found.classes) == 0).nonzero()[:, 0].tolist()
     if absent:
-        shown = ", ".join(map(str, absent[:5])) + (", …" if len(absent) > 5 else "")
+        shown = first_few([str(label) for label in absent], 5)
         reasons.append(f"the labels hold no example of {len(absent)} of the {found.classes} classes ({shown})")
     if all(_all_first(scores * scale + bias, labels, mass) for scores, labels, mass in parts):
         reasons.append("every held-out example can be decided right")
@@ -176,6 +177,6 @@ def _unsettled(found: Predictions, parts: _Parts, scale: Tensor, bias: Tensor) -
 
 
 def _all_first(scores: Tensor, labels: Tensor, mass: Tensor) -> bool:
-    """Whether every label that counts has the largest score alone."""
+    """Return True if every label that counts has the largest score alone."""
     others = scores.scatter(-1, labels, -torch.inf).amax(-1, keepdim=True)
     return bool(((scores.gather(-1, labels) > others) | (mass == 0)).all())

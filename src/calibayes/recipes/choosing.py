@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 from calibayes.data.sources import as_source
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import accuracy, brier, ece, nll
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import refined_nll
 from calibayes.predictive import predict_source
 

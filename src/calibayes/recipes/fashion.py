@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from calibayes.checks import positive_integer
 from calibayes.data import Splits
 from calibayes.methods import METHODS, method_named
-from calibayes.methods.weights import check_method_settings, has_beta, has_lam
+from calibayes.methods.term_weights import check_method_settings, has_beta, has_lam
 from calibayes.networks import SmallCNN
 from calibayes.objective import SCHEMES
 from calibayes.recipes.compare.task import FASHION_MNIST

@@ -9,7 +9,7 @@ from torch import nn
 from calibayes.calibration.measures import Measure
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import build as build_method
-from calibayes.methods.weights import check_weights, has_beta, has_lam
+from calibayes.methods.term_weights import check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES, Objective
 from calibayes.posterior import MeanField, Point
 from calibayes.posterior.mean_field import PriorMean

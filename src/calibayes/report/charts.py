@@ -1,4 +1,4 @@
-"""What the page's charts are made of: SVG elements, axes and marks that carry their numbers."""
+"""The parts of the page's charts: SVG elements, axes and marks that carry their numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COLOURS, _DASHES = 6, 7
 
 @dataclass(frozen=True)
 class Scale:
-    """Where a number lies on the page: ``low`` at ``start``, ``high`` at ``end``.
+    """A linear map from numbers to positions on the page: ``low`` to ``start``, ``high`` to ``end``.
 
     Examples:
         >>> Scale(0, 1, 40, 240)(0.25)

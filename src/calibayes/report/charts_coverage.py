@@ -25,10 +25,10 @@ def coverage_chart(models: list[dict[str, Any]]) -> str:
     Each model has a colour, a dash and a sign of its own, and its letter at the end of its curve.
     """
     description = (
-        "Across: the share of examples that are answered, the surest first. Up: the share of these answers that is wrong. "
+        "Horizontal: the fraction of examples answered, the most confident first. Vertical: the error rate among them. "
         "The arrow keys go from mark to mark; the table below the chart has the same numbers."
     )
-    title = "How many of the surest answers are wrong, by the share that is answered"
+    title = "Error rate among the most confident answers, by coverage"
     root = canvas(_WIDTH, _HEIGHT, "coverage", title, description, class_="chart coverage", role="group")
     worst = max((value for model in models for value in model["risk_coverage"]["risk"]), default=0.0)
     step = next((step for step in _STEPS if worst <= 5 * step), 0.25)
@@ -50,7 +50,7 @@ def coverage_chart(models: list[dict[str, Any]]) -> str:
 
 
 def nearest(coverage: list[float], wanted: float) -> int | None:
-    """Where the curve comes nearest to a share of answers; none if it has no point within two points of it.
+    """Return the point of the curve closest to a coverage; None if it has none within two percentage points.
 
     Examples:
         >>> nearest([0.1, 0.2, 0.31, 1.0], 0.3), nearest([0.1, 1.0], 0.5)
@@ -116,7 +116,7 @@ def _axes(root: Element, up: Scale, step: float, ticks: int) -> None:
     add(
         axes,
         "text",
-        "answered %, the surest first",
+        "answered %, most confident first",
         x=(_X(0) + _X(1)) / 2,
         y=_BOTTOM + 46,
         text_anchor="middle",

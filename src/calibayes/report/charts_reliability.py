@@ -49,17 +49,17 @@ def reliability_chart(model: dict[str, Any], key: str, *, top_share: float, leve
 
 
 def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
-    """What the tooltip of a bar says, line by line.
+    """Return the lines of a bar's tooltip.
 
     Examples:
         >>> entry = {"left": 0.8, "right": 0.9, "count": 40, "share": 0.4}
         >>> entry |= {"confidence": 0.86, "accuracy": 0.7, "band": [0.7, 0.95]}
         >>> [line.replace("\u00a0", " ") for line in bin_lines(entry, 0.95)]  # doctest: +NORMALIZE_WHITESPACE
         ['Confidence 80.0 to 90.0 %', '40 answers, 40.0 % of all', 'mean confidence 86.0 %', 'right 70.0 %',
-         'gap +16.0 points, too sure', '95 % band 70.0 to 95.0 %']
+         'gap +16.0 points, overconfident', '95 % band 70.0 to 95.0 %']
     """
     gap = entry["confidence"] - entry["accuracy"]
-    reading = ", too sure" if gap > 0 else ", not sure enough" if gap < 0 else ""
+    reading = ", overconfident" if gap > 0 else ", underconfident" if gap < 0 else ""
     lines = [
         f"Confidence {100 * entry['left']:.1f} to {percent(entry['right'])}",
         f"{count(entry['count'])} {'answer' if entry['count'] == 1 else 'answers'}, {percent(entry['share'])} of all",

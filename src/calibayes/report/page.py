@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from calibayes.atomic_file import atomic_file
 from calibayes.errors import InvalidArgumentError
-from calibayes.wholefile import whole_file
 
 __all__ = ["render_page", "write_page"]
 
@@ -69,7 +69,7 @@ def write_page(study: dict[str, Any], path: str | os.PathLike[str]) -> None:
     try:
         if target.is_dir():
             raise IsADirectoryError(f"it is a folder; name a file in it, such as {str(target / 'report.html')!r}")
-        with whole_file(target) as unfinished:
+        with atomic_file(target) as unfinished:
             unfinished.write_bytes(page)
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"The page cannot be written to {str(path)!r}: {error}.") from error

@@ -1,4 +1,4 @@
-"""How the page writes numbers and names: rounded for people, with the exact value beside it for machines."""
+"""Formatting of numbers and names on the page: rounded for people, with the exact value beside it for machines."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def count(value: int) -> str:
 
 
 def places(half_widths: Iterable[float]) -> int | None:
-    """How many decimals to show: as many as the narrowest interval deserves, from three to five; none if none is known.
+    """Return how many decimals to show: as many as the narrowest interval warrants, three to five; None if none is known.
 
     Examples:
         >>> places([0.009, 0.012]), places([0.0004]), places([float("nan")])

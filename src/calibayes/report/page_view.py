@@ -1,4 +1,4 @@
-"""What the page shows, taken from the study: rows of its tables, its charts, and which values may be called best."""
+"""The content of the page, taken from the study: rows of its tables, its charts, and which values may be called best."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _OPEN_PAIRS = 3  # how many pairs of models are compared in the open; the others
 _COVERAGES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
 _VERDICTS = {
-    "over-confident": ("too sure", "over"),
-    "under-confident": ("not sure enough", "under"),
+    "over-confident": ("overconfident", "over"),
+    "under-confident": ("underconfident", "under"),
     "calibrated": ("calibrated", "good"),
-    "mixed": ("too sure here, not sure enough there", "mixed"),
+    "mixed": ("over- and underconfident", "mixed"),
     "unclear": ("unclear", "unclear"),
 }
 
@@ -81,14 +81,14 @@ def _best(study: dict[str, Any], metric: dict[str, Any]) -> str | None:
 
 
 def _winner(found: dict[str, Number], better: str | None, first: str, second: str) -> str | None:
-    """Which of the two is better, where the interval of first minus second excludes zero."""
+    """Return which of the two is better, where the interval of first minus second excludes zero."""
     if better is None or not _clear(found):
         return None
     return first if (as_float(found["low"]) > 0) == (better == "higher") else second
 
 
 def _clear(difference: dict[str, Number]) -> bool:
-    """Whether the interval excludes zero on the side of the difference itself; an unknown interval does not.
+    """Return True if the interval excludes zero on the side of the difference itself; an unknown interval does not.
 
     An interval corrected for bias can lie on the other side: then nothing is said.
     """
@@ -97,7 +97,7 @@ def _clear(difference: dict[str, Number]) -> bool:
 
 
 def _outside(found: dict[str, Number]) -> bool:
-    """Whether a number lies outside its own interval."""
+    """Return True if a number lies outside its own interval."""
     value, low, high = (as_float(found[name]) for name in ("value", "low", "high"))
     return value < low or value > high
 

@@ -14,15 +14,15 @@ import torch
 import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
-from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.differences import between, movements
-from calibayes.metrics.drawing import draws
-from calibayes.metrics.evaluate import Settings, check_names, intervals_of, scores_of
-from calibayes.metrics.intervals import Moves
-from calibayes.metrics.measuring import values
-from calibayes.metrics.scores import as_json_numbers
+from calibayes.metrics.bootstrap import draws
+from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
+from calibayes.metrics.intervals import ChanceDeviations
+from calibayes.metrics.metric_values import values
+from calibayes.metrics.paired_differences import between, movements
+from calibayes.metrics.prediction_arrays import as_predictions
+from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
-from calibayes.report.verdict import Mended, Verdict, compared, mended, verdict
+from calibayes.report.confidence_verdict import TemperatureEffect, Verdict, compared, temperature_effect, verdict
 
 __all__ = ["Model", "Pair", "Study", "study"]
 
@@ -45,7 +45,7 @@ class Model:
     name: str
     scores: Scores
     verdict: Verdict
-    mended: Mended | None
+    mended: TemperatureEffect | None
     reliability: ReliabilityBins
     risk_coverage: RiskCoverage
 
@@ -66,7 +66,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Study:
-    """What `study` found.
+    """The result of `study`.
 
     Attributes:
         models: one by one.
@@ -145,15 +145,15 @@ def study(
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
         >>> found = study({"sure": probs}, torch.tensor([0] * 700 + [1] * 300), replicates=200)
         >>> print(found.models[0].verdict.text)
-        Over-confident: it says 90 %, it is right 70 %; a temperature of 2.6 would mend most of it.
+        Overconfident: it says 90 %, it is right 70 %; a temperature of 2.6 would fix most of it.
     """
     if not isinstance(models, Mapping) or not models:
         raise InvalidArgumentError(
             f"Expected `models` to be probabilities by name, like {{'mine': probs}}, but got {models!r:.60}."
         )
-    settings = Settings(bins, target_accuracy=target_accuracy, seed=seed)
+    settings = EvaluationSettings(bins, target_accuracy=target_accuracy, seed=seed)
     found: list[Model] = []
-    moved: dict[str, dict[str, Moves]] = {}
+    moved: dict[str, dict[str, ChanceDeviations]] = {}
     shapes = set()
     for name, probs in models.items():
         predictions = as_predictions(probs, targets, weights)
@@ -169,7 +169,7 @@ def study(
         scores = scores_of(sample, measured, intervals_of(sample, measured, told, level), level, names)
         if len(models) > 1:
             moved[name] = movements(told, level)
-        mending = mended(
+        effect = temperature_effect(
             probs,
             targets,
             weights=weights,
@@ -178,7 +178,7 @@ def study(
             seed=seed,
         )
         risk = curve(sample.cells, sample.tally.n)
-        found.append(Model(name, scores, verdict(scores, mending), mending, sample.tally.reliability, risk))
+        found.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
     return Study(
         models=found,
         pairs=[Pair(a, b, between(moved[a], moved[b], level=level)) for a, b in combinations(models, 2)],

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibayes.checks import nearest, positive_integer
+from calibayes.checks import positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import METHODS, method_named
-from calibayes.methods.weights import has_beta, takes_lam
+from calibayes.methods.term_weights import has_beta, takes_lam
 from calibayes.sweeps.grid import grid
 from calibayes.sweeps.identity import canonical
+from calibayes.wording import did_you_mean
 
 __all__ = ["Plan", "choices", "for_schemes", "read_plan"]
 
@@ -84,7 +85,7 @@ def read_plan(path: Path) -> Plan:
     for name, value in said.items():
         if name not in _KINDS:
             others = f"Settings of trials belong below [settings]; others are {', '.join(_KINDS)}."
-            raise DataError(f"Expected {str(path)!r} not to have {name!r}. {nearest(name, _KINDS, others)}")
+            raise DataError(f"Expected {str(path)!r} not to have {name!r}. {did_you_mean(name, _KINDS, others)}")
         kind, words = _KINDS[name]
         parts = value if name == "grid" and isinstance(value, list) else [{}]
         if not isinstance(value, kind) or not all(isinstance(part, dict) for part in parts):

@@ -13,7 +13,7 @@ from typing import Any
 from joblib.parallel import ParallelBackendBase
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.extras import package
+from calibayes.extras import require_package
 from calibayes.sweeps.trials import Outcome
 
 __all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]
@@ -87,7 +87,7 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
 @contextmanager
 def ray_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Ray cluster at an address, or the one that this process is connected to, or a new one on this machine."""
-    ray = package("ray", "The backend 'ray'")
+    ray = require_package("ray", "The backend 'ray'")
     ours = not ray.is_initialized()
     if not ours and address not in (None, "auto", there := ray.get_runtime_context().gcs_address):
         raise InvalidArgumentError(
@@ -133,7 +133,10 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
 @contextmanager
 def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Dask cluster at the address of its scheduler, or a new one on this machine."""
-    dask, distributed = package("dask", "The backend 'dask'"), package("distributed", "The backend 'dask'", extra="dask")
+    dask, distributed = (
+        require_package("dask", "The backend 'dask'"),
+        require_package("distributed", "The backend 'dask'", extra="dask"),
+    )
     _check_reachable("Dask", address)
     new = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
     # Of a new cluster: we count deaths ourselves. That of another one has its own setting.

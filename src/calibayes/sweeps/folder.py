@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 import calibayes
+from calibayes.atomic_file import UNFINISHED, atomic_file
 from calibayes.errors import InvalidArgumentError
-from calibayes.wholefile import UNFINISHED, whole_file
 
 __all__ = ["clear_abandoned", "machine", "prepare", "unwritable", "versions", "write_whole"]
 
@@ -43,7 +43,7 @@ def clear_abandoned(folder: Path) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file so that whoever looks finds the old one or the whole new one."""
-    with whole_file(path) as unfinished:
+    with atomic_file(path) as unfinished:
         unfinished.write_bytes(content)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.extras import package
+from calibayes.extras import require_package
 from calibayes.sweeps.found import Trial, single_values
 
 __all__ = ["MlflowLog"]
@@ -34,8 +34,8 @@ class MlflowLog:
     """
 
     def __init__(self, experiment: str, folder: Path, note: Callable[[str], None]) -> None:
-        mlflow = package("mlflow", "Logging to MLflow")
-        self._entities = package("mlflow.entities", "Logging to MLflow", extra="mlflow")
+        mlflow = require_package("mlflow", "Logging to MLflow")
+        self._entities = require_package("mlflow.entities", "Logging to MLflow", extra="mlflow")
         self._note, self._silent = note, False
         self._errors = (mlflow.exceptions.MlflowException, OSError)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or (folder.absolute() / "mlruns").as_uri()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from calibayes.terminal import ProgressDisplay
+from calibayes.wording import clock
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +27,7 @@ class Progress:
 
     def __init__(self, console: Console | None, what: str = "trial", then: str = "done") -> None:
         self._console, self._what, self._then = console, what, then
+        self._display = ProgressDisplay(console)
         self._count = 0
 
     @property
@@ -35,16 +38,10 @@ class Progress:
     @contextmanager
     def over(self, cost: float, total: int) -> Iterator[None]:
         """Show ``total`` jobs that are counted, and others that are not, which cost ``cost`` together."""
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
         self._cost, self._total, self._begin = cost, total, time.monotonic()
         self._spent, self._count, self._jobs = 0.0, 0, 0
-        on = self._console is not None and self._console.is_terminal
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-        self._bar = Bar(*columns, console=self._console, transient=True, disable=not on)
-        self._task = self._bar.add_task(f"{self._what} 0/{total}", total=cost, left="")
-        with self._bar:
+        with self._display:
+            self._display.begin(f"{self._what} 0/{total}", cost)
             yield
 
     def advance(self, cost: float, note: str | None = None, *, keep: bool = False) -> None:
@@ -54,7 +51,7 @@ class Progress:
         self._count += note is not None
         left = (time.monotonic() - self._begin) * (self._cost / self._spent - 1)
         # After the first job alone the estimate would forget those that other workers have nearly finished.
-        words = f"about {_clock(left)} left" if self._jobs > 1 else ""
+        words = f"about {clock(left)} left" if self._jobs > 1 else ""
         self._update(words)
         if self._console is not None and note is not None and (keep or not self._console.is_terminal):
             width = len(str(self._total))
@@ -68,16 +65,8 @@ class Progress:
 
     def note(self, line: str) -> None:
         """A line that stays, above the bar where there is one."""
-        if self._console is not None:
-            with contextlib.suppress(OSError):  # a log on a full disk is no reason to stop the work
-                self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._display.note(line)
 
     def _update(self, left: str) -> None:
         title = f"{self._what} {self._count}/{self._total}" if self._count < self._total else self._then
-        self._bar.update(self._task, total=self._cost, completed=self._spent, description=title, left=left)
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes_left = divmod(minutes, 60)
-    return f"{hours}:{minutes_left:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+        self._display.update(self._spent, total=self._cost, description=title, detail=left)

@@ -15,10 +15,10 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.metrics.scores import as_json_numbers
+from calibayes.metrics.score_table import as_json_numbers
 from calibayes.sweeps.folder import prepare, unwritable, write_whole
 from calibayes.sweeps.identity import canonical, key
-from calibayes.treefile import NewerFileError, TreeFileError, read_tree, write_tree
+from calibayes.tensor_tree_file import NewerFileError, TreeFileError, read_tree, write_tree
 
 __all__ = ["DamagedError", "Failure", "Record", "Store", "signature", "storable"]
 

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.found import Sweep, single_values
+from calibayes.wording import did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,7 +36,7 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
     done = [(settings, _numbers(values, known)) for settings, values in zip(every, results, strict=True)]
     if done and (unknown := [name for name in show if name not in known]):
         same_end = [name for name in known if name.endswith(f".{unknown[0]}")]
-        hint = f"Did you mean {same_end[0]!r}?" if same_end else nearest(unknown[0], known)
+        hint = f"Did you mean {same_end[0]!r}?" if same_end else did_you_mean(unknown[0], known)
         raise InvalidArgumentError(f"Expected --show to name numbers of the results, but got {unknown[0]!r}. {hint}")
     columns = list(show) or known[:_MOST]
     names = [name for name in found.varying() if name != over]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibayes.checks import natural_number, positive, positive_integer
+from calibayes.checks import non_negative_integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.backends import BACKENDS
 from calibayes.sweeps.found import Sweep, Trial, done_trial
@@ -79,7 +79,7 @@ def sweep(
     """
     if backend not in BACKENDS:
         raise InvalidArgumentError(f"Expected `backend` to be one of {', '.join(map(repr, BACKENDS))}, but got {backend!r}.")
-    natural_number("retries", retries)
+    non_negative_integer("retries", retries)
     for name, value in (("workers", workers), ("threads", threads)):
         if value is not None:
             positive_integer(name, value)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from calibayes.objective import Objective
-from calibayes.testing.batches import awkward_logits, batch, examples, train
-from calibayes.testing.comparing import close, different, expect, finite
-from calibayes.testing.running import run_checks
-from calibayes.testing.subject import title_of
+from calibayes.testing.check_batches import awkward_logits, batch, examples, train
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.comparisons import close, different, expect, finite
+from calibayes.testing.posterior_subject import title_of
 
 __all__ = ["check_loss"]
 

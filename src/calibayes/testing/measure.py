@@ -10,9 +10,9 @@ from torch import Tensor
 
 from calibayes.calibration.measures import Measure
 from calibayes.objective import Objective
-from calibayes.testing.batches import awkward_logits, batch, train
-from calibayes.testing.comparing import close, different, expect, finite
-from calibayes.testing.running import run_checks
+from calibayes.testing.check_batches import awkward_logits, batch, train
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.comparisons import close, different, expect, finite
 
 __all__ = ["check_measure"]
 

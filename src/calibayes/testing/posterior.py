@@ -9,17 +9,16 @@ from typing import Any
 from torch import nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.testing import draws, prediction, saving, structure
-from calibayes.testing import training as training_checks
-from calibayes.testing.cases import NetworkCase, chosen_cases
-from calibayes.testing.doors import check_under_lightning, check_under_transformers
-from calibayes.testing.running import run_checks
-from calibayes.testing.subject import Factory, PosteriorSubject
-from calibayes.testing.torchrun import check_with_processes
+from calibayes.testing import copy_checks, draw_checks, prediction_checks, structure_checks, training_checks
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.framework_checks import check_under_lightning, check_under_transformers
+from calibayes.testing.network_cases import NetworkCase, chosen_cases
+from calibayes.testing.posterior_subject import Factory, PosteriorSubject
+from calibayes.testing.process_checks import check_with_processes
 
 __all__ = ["check_posterior"]
 
-_ALWAYS = (*structure.CHECKS, *draws.CHECKS, *prediction.CHECKS, *saving.CHECKS)
+_ALWAYS = (*structure_checks.CHECKS, *draw_checks.CHECKS, *prediction_checks.CHECKS, *copy_checks.CHECKS)
 _DOORS = {"lightning": check_under_lightning, "transformers": check_under_transformers}
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from calibayes.objective import Objective
-from calibayes.testing.batches import awkward_logits, batch, examples, train
-from calibayes.testing.comparing import close, different, expect, finite, same_bits
-from calibayes.testing.running import run_checks
+from calibayes.testing.check_batches import awkward_logits, batch, examples, train
+from calibayes.testing.check_runner import run_checks
+from calibayes.testing.comparisons import close, different, expect, finite, same_bits
 
 __all__ = ["check_term"]
 
@@ -77,7 +77,10 @@ def check_description(used: _Used) -> None:
     """It has a name, says what it is taken on and of, has a weight, and a `repr` by which checkpoints are recognised."""
     term = used.term
     expect(isinstance(getattr(term, "name", None), str) and term.name.isidentifier(), "its `name` must be an identifier")
-    expect(term.on in ("batch", "held_out", "out_of_domain"), f"`on` is {term.on!r}, which is no kind of data")
+    expect(
+        term.on in ("batch", "held_out", "out_of_domain"),
+        f"`on` is {term.on!r}, which is not 'batch', 'held_out' or 'out_of_domain'",
+    )
     expect(term.of in ("samples", "predictive"), f"`of` is {term.of!r}, neither 'samples' nor 'predictive'")
     weight = term.weight(step=0, batch_size=12)
     expect(isinstance(weight, float | int) and weight >= 0, f"`weight` is {weight!r}, not a number of at least 0")

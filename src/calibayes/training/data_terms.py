@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 from calibayes.distributed import Processes
-from calibayes.objective.scoring import Scores, derivative, pulled_back, scores_of, value_of
+from calibayes.objective.term_gradient import TermScores, derivative, pulled_back, scores_of, value_of
 from calibayes.objective.terms import On, Term
-from calibayes.posterior.statistics import StepStatistics
+from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.randomness import seed_globally
-from calibayes.training.place import Part, Place
+from calibayes.training.training_position import MicroBatch, TrainingPosition
 
 if TYPE_CHECKING:
-    from calibayes.training.averaged import AveragedTerm
+    from calibayes.training.averaged_terms import AveragedTerm
     from calibayes.training.step import Stepper
 
-__all__ = ["Batches", "DataTerms", "Part", "Place", "WeightedTerm", "own_scores", "sliced_derivative"]
+__all__ = ["Batches", "DataTerms", "MicroBatch", "TrainingPosition", "WeightedTerm", "own_scores", "sliced_derivative"]
 
-Batches = Mapping[On, list[Part]]
+Batches = Mapping[On, list[MicroBatch]]
 _STREAMS: dict[On, str] = {"batch": "batch", "held_out": "held-out", "out_of_domain": "out-of-domain"}
 
 
@@ -41,7 +41,13 @@ class DataTerms:
     """
 
     def __init__(
-        self, stepper: Stepper, leaves: list[Tensor], count: int, first: int, statistics: StepStatistics, place: Place
+        self,
+        stepper: Stepper,
+        leaves: list[Tensor],
+        count: int,
+        first: int,
+        statistics: StepStatistics,
+        place: TrainingPosition,
     ) -> None:
         self.stepper, self.leaves, self.count, self.first = stepper, leaves, count, first
         self.statistics, self.place = statistics, place
@@ -80,7 +86,7 @@ class DataTerms:
             found.update({term.name: [pieces[term.name].value] for term, _ in here})
         return found
 
-    def logits(self, part: Part, index: int, on: On, *, update: bool) -> Tensor:
+    def logits(self, part: MicroBatch, index: int, on: On, *, update: bool) -> Tensor:
         """The network in training mode; dropout is seeded by the place, so a second pass sees the same masks."""
         place, rank = self.place, self.stepper.processes.rank
         others = (rank,) if rank else ()  # no two processes have the same masks
@@ -93,9 +99,9 @@ class DataTerms:
             self.statistics.add(buffers, len(part.targets) if self.stepper.processes.size == 1 else 1)
         return logits
 
-    def _spread(self, on: On, parts: list[Part], terms: list[Term]) -> dict[str, _SpreadTerm]:
+    def _spread(self, on: On, parts: list[MicroBatch], terms: list[Term]) -> dict[str, _SpreadTerm]:
         """The terms of a batch; where it lies in several parts, a first pass collects their scores."""
-        scores: dict[str, list[Scores]] = {term.name: [] for term in terms}
+        scores: dict[str, list[TermScores]] = {term.name: [] for term in terms}
         if len(parts) > 1 and terms:
             with torch.no_grad():
                 for index, part in enumerate(parts):
@@ -117,13 +123,13 @@ class _SpreadTerm:
 
     value: Tensor
 
-    def __init__(self, term: Term, parts: list[Part], processes: Processes, scores: list[Scores]) -> None:
+    def __init__(self, term: Term, parts: list[MicroBatch], processes: Processes, scores: list[TermScores]) -> None:
         self._term, self._parts, self._processes = term, parts, processes
-        self._slices: list[Scores] | None = None
+        self._slices: list[TermScores] | None = None
         if scores:
             self.value, self._slices = sliced_derivative(term, scores, parts, processes)
 
-    def piece(self, logits: Tensor, part: Part, index: int) -> Tensor:
+    def piece(self, logits: Tensor, part: MicroBatch, index: int) -> Tensor:
         scores = own_scores(self._term, logits, part)
         if self._slices is not None:
             return pulled_back(scores, self._slices[index])
@@ -135,13 +141,15 @@ class _SpreadTerm:
         return pulled_back(scores, slices[0])
 
 
-def own_scores(term: Term, logits: Tensor, part: Part) -> Scores:
+def own_scores(term: Term, logits: Tensor, part: MicroBatch) -> TermScores:
     """The scores of those examples of a part that count."""
     targets = None if term.on == "out_of_domain" else part.targets
     return tuple(score[..., : part.own] for score in scores_of(term, logits, targets))
 
 
-def sliced_derivative(term: Term, scores: list[Scores], parts: list[Part], processes: Processes) -> tuple[Tensor, list[Scores]]:
+def sliced_derivative(
+    term: Term, scores: list[TermScores], parts: list[MicroBatch], processes: Processes
+) -> tuple[Tensor, list[TermScores]]:
     """The term of the scores of all parts and processes, and its derivative with respect to those of each part here."""
     whole = tuple(torch.cat(pieces, dim=-1) for pieces in zip(*scores, strict=True))
     counts = [part.weights[: part.own] for part in parts if part.weights is not None]

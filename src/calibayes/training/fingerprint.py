@@ -1,4 +1,4 @@
-"""What must be the same for a checkpoint to belong to a run."""
+"""The fingerprint of a run, which a checkpoint must match to belong to it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from calibayes.data.augment import AugmentedSource
+from calibayes.data.input_structure import tensors_in
 from calibayes.data.sources import Source, TensorSource
-from calibayes.data.structure import tensors_in
 from calibayes.objective import CrossEntropy, Objective, Term
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.schedules import Schedule, value_at

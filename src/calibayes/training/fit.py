@@ -12,26 +12,26 @@ from calibayes.checkpoint import CheckpointFolder
 from calibayes.checks import integer, is_real, positive, positive_integer
 from calibayes.data.overlap import check_apart
 from calibayes.data.sources import as_source
-from calibayes.distributed import Group, Processes
+from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.objective import Objective, check_data, checked_objective
 from calibayes.objective.terms import On
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
-from calibayes.training.averaging import Averaging, check_averaging
-from calibayes.training.callback import OnEpoch
-from calibayes.training.device import chosen_device
+from calibayes.training.early_stopping import BestEpoch, EarlyStopping, stopping_rule
+from calibayes.training.epoch_callback import OnEpoch
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
-from calibayes.training.members import fit_members
 from calibayes.training.optimizers import OptimizerFactory, made_optimizer
-from calibayes.training.precision import check_full_precision
-from calibayes.training.run import Run
 from calibayes.training.schedulers import SchedulerFactory, made_scheduler
+from calibayes.training.separate_members import fit_members
+from calibayes.training.stacked_members import MembersSource, StackedParameters, TogetherStepper
 from calibayes.training.step import Stepper, StepSettings
-from calibayes.training.stopping import Best, EarlyStopping, stopping_rule
-from calibayes.training.together import MembersSource, StackedParameters, TogetherStepper
-from calibayes.training.unlabelled import unlabelled_source
+from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.training_device import chosen_device
+from calibayes.training.training_run import TrainingRun
+from calibayes.training.unlabelled_inputs import unlabelled_source
+from calibayes.training.weight_averaging import Averaging, check_averaging
 
 __all__ = ["fit"]
 
@@ -65,7 +65,7 @@ def fit(
     device: str | torch.device | None = None,
     checkpoint_seconds: float = 60.0,
     on_epoch: OnEpoch | None = None,
-    group: Group = "auto",
+    group: ProcessGroupChoice = "auto",
     progress: bool | None = None,
     workers: int = 1,
     together: bool = False,
@@ -218,7 +218,7 @@ def fit(
         stepper = Stepper(posterior.members[0], objective, made, source.size, settings, processes)
     else:
         stepper = TogetherStepper(posterior, objective, made, source.size, settings, stacked)
-    run = Run(
+    run = TrainingRun(
         stepper=stepper,
         train=source if stacked is None else MembersSource(source, len(posterior.members)),
         epochs=epochs,
@@ -228,7 +228,7 @@ def fit(
         validation_samples=validation_samples,
         calibration_data=held_out,
         out_of_domain=outside,
-        best=None if rule is None else Best(rule),
+        best=None if rule is None else BestEpoch(rule),
         averaging=averaging,
         folder=folder,
         checkpoint_seconds=checkpoint_seconds,

@@ -11,16 +11,16 @@ from torch import Tensor
 
 from calibayes.data.sources import Batch
 from calibayes.errors import CheckpointError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
-from calibayes.training.averaging import Averaging, WeightAverage, check_averaging
-from calibayes.training.device import on_device
-from calibayes.training.norm_statistics import Epochs, exchange_buffers, member_norm_statistics, replaced_buffers
+from calibayes.training.norm_statistics import EpochBatches, exchange_buffers, member_norm_statistics, replaced_buffers
+from calibayes.training.training_device import on_device
+from calibayes.training.weight_averaging import Averaging, WeightAverage, check_averaging
 
 __all__ = ["FrameworkRun", "TrainingData", "check_saved_average", "checked_averaging"]
 
 
-class TrainingData(Epochs, Protocol):
+class TrainingData(EpochBatches, Protocol):
     """Training data that can be read again, beside the framework's own loop."""
 
     def ordered(self) -> Iterator[Batch]:
@@ -108,7 +108,7 @@ class FrameworkRun:
             self._posterior.finish(self._batches)
 
     def state(self) -> dict[str, Any] | None:
-        """What a checkpoint must hold beside the posterior, whose weights in it are the average; ``None`` without a rule.
+        """Return what a checkpoint holds beside the posterior, whose weights in it are the average; ``None`` without a rule.
 
         ``weights`` is the posterior's state that training goes on from.
         """

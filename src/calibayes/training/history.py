@@ -1,4 +1,4 @@
-"""What training recorded: every step's terms, every epoch's means and validation metrics."""
+"""The record of a training run: every step's terms, every epoch's means and validation metrics."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class History:
         Returns:
             The axes of the loss; those of the other panels stand below them.
         """
-        from calibayes.displays.history import HistoryDisplay
+        from calibayes.displays.training_curves import HistoryDisplay
 
         return HistoryDisplay.from_history(self).plot(ax).ax_
 

@@ -12,7 +12,7 @@ __all__ = ["Interrupt", "interruptible"]
 
 
 class Interrupt:
-    """Whether the user asked to stop."""
+    """True once the user has asked to stop."""
 
     requested = False
 

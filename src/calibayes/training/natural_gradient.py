@@ -13,7 +13,7 @@ from torch import nn
 from calibayes.checks import is_real, positive
 from calibayes.errors import InvalidArgumentError, OptimizerError
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.group import GaussianPair
 
 __all__ = ["NaturalGradient", "NaturalGradientOptimizer"]
@@ -95,7 +95,7 @@ class NaturalGradient:
 
 @final
 class NaturalGradientOptimizer(torch.optim.Optimizer):
-    r"""What `NaturalGradient` makes for one posterior.
+    r"""The optimiser that `NaturalGradient` makes for one posterior.
 
     It must be handed the gradient of the loss *without* the KL, which ``handles_kl`` says. That of $\rho$ is then
     $g \circ \sigma \epsilon$, averaged over samples, and divided by $\sigma^2$ it is $\hat h$.
@@ -228,7 +228,7 @@ def _start(pair: GaussianPair, weight: float) -> dict[str, Any]:
         raise OptimizerError(
             f"NaturalGradient must start narrower than the prior, but the largest standard deviation is {widest:.4g} with "
             f"prior_std={pair.prior_std:.4g}: no positive curvature has that width. Choose a smaller `init_std` (0.1 or 0.2 "
-            "times `prior_std`, say); to go on with a training, use `checkpoint`, which keeps the optimiser's state."
+            "times `prior_std`, say); to resume training, use `checkpoint`, which keeps the optimiser's state."
         )
     precision = pair.rho.mul(-2).exp_()
     start = weight * float(precision.mean())

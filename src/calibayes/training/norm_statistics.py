@@ -11,16 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
+from calibayes.data.input_structure import rows, to_device
 from calibayes.data.sources import Batch
-from calibayes.data.structure import moved, rows
 from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import derived_seed, preserved_global_state, seed_globally
 
-__all__ = ["Epochs", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
+__all__ = ["EpochBatches", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
 
 
-class Epochs(Protocol):
+class EpochBatches(Protocol):
     """Data with an order of batches for each seed and epoch."""
 
     def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
@@ -29,7 +29,7 @@ class Epochs(Protocol):
 
 
 def member_norm_statistics(
-    posterior: Posterior, train: Callable[[], Epochs], seed: int, micro_batch_size: int | None = None
+    posterior: Posterior, train: Callable[[], EpochBatches], seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return `norm_statistics` of every member of a posterior, by the names of ``posterior.buffer_values()``.
 
@@ -49,7 +49,7 @@ def member_norm_statistics(
 
 
 def norm_statistics(
-    posterior: NetworkPosterior, train: Epochs, seed: int, micro_batch_size: int | None = None
+    posterior: NetworkPosterior, train: EpochBatches, seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return the running statistics of the mean weights, by buffer name: the mean over one pass through the training data.
 
@@ -81,7 +81,7 @@ def norm_statistics(
             for part in instance_norms:
                 part.momentum = 1.0 / number
             seed_globally(seed, "network", number)
-            posterior.call(vectors, moved(inputs, device), buffers)
+            posterior.call(vectors, to_device(inputs, device), buffers)
     return {name: buffers[name] for name in names}
 
 
@@ -112,7 +112,7 @@ def _norms(posterior: NetworkPosterior) -> dict[str, _NormBase]:
     }
 
 
-def _parts(train: Epochs, seed: int, most: int | None) -> Iterator[Any]:
+def _parts(train: EpochBatches, seed: int, most: int | None) -> Iterator[Any]:
     for batch in train.epoch(seed, 0):
         count = 1 if most is None else -(-batch.total // most)
         for k in range(count):

@@ -9,13 +9,13 @@ import torch
 
 from calibayes.errors import OptimizerError
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
 
 
-class Trained(Protocol):
-    """What an optimiser is made for: a posterior, or the parameters of several."""
+class OptimizedParameters(Protocol):
+    """The parameters that an optimiser is made for: those of a posterior, or of several."""
 
     def widths(self) -> set[int]:
         """The identities of logarithms of standard deviations."""
@@ -45,7 +45,7 @@ _EXAMPLE = "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.00
 
 
 def made_optimizer(
-    factory: OptimizerFactory, posterior: Trained, objective: Objective, dataset_size: int | Callable[[], int]
+    factory: OptimizerFactory, posterior: OptimizedParameters, objective: Objective, dataset_size: int | Callable[[], int]
 ) -> torch.optim.Optimizer:
     """The optimiser of the posterior's parameters, or an error that says what is wrong with it.
 
@@ -83,7 +83,7 @@ def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float)
             group["lr"] = rate
 
 
-def check_optimizer(made: torch.optim.Optimizer, posterior: Trained) -> None:
+def check_optimizer(made: torch.optim.Optimizer, posterior: OptimizedParameters) -> None:
     """Raise `OptimizerError` unless an optimiser trains all the posterior's parameters, and none with what harms it."""
     if isinstance(made, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")

@@ -17,26 +17,26 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.batch_norm import batch_norms, statistics_names, synchronised
 from calibayes.errors import DataError
 from calibayes.objective import Objective
-from calibayes.objective.scoring import weight_of
+from calibayes.objective.term_gradient import weight_of
+from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.outputs import check_labels, check_not_probabilities, logits_of
-from calibayes.posterior.statistics import StepStatistics
+from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
 from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.averaged import AveragedTerm, averaged_terms
-from calibayes.training.clipping import clip_gradient
+from calibayes.training.averaged_terms import AveragedTerm, averaged_terms
 from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm
-from calibayes.training.place import Part, Place, split
+from calibayes.training.gradient_clipping import clip_gradient
 from calibayes.training.step_terms import StepTerms, check_finite
+from calibayes.training.training_position import MicroBatch, TrainingPosition, split
 
-__all__ = ["Place", "StepSettings", "StepTerms", "Stepper", "check_finite", "handles_kl"]
+__all__ = ["StepSettings", "StepTerms", "Stepper", "TrainingPosition", "check_finite", "handles_kl"]
 
 _MOST_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
 class StepSettings:
-    """How a step is taken; see `calibayes.fit` for what each means."""
+    """Settings of a step; see `calibayes.fit` for what each means."""
 
     samples: int = 1
     sample_chunk: int | Literal["auto"] = "auto"
@@ -47,7 +47,7 @@ class StepSettings:
 
 
 def handles_kl(optimizer: Any) -> bool:
-    """Whether an optimiser, or the one that accelerate or Lightning has wrapped, puts in the KL's effect by itself."""
+    """Return True if an optimiser, or the one that accelerate or Lightning has wrapped, adds the KL's effect itself."""
     return any(getattr(each, "handles_kl", False) for each in (optimizer, getattr(optimizer, "optimizer", None)))
 
 
@@ -78,7 +78,9 @@ class Stepper:
         self._norms: list[Any] = []
         self._alike: set[str] = set()
 
-    def step(self, batch: Batch, held_out: Batch | None, place: Place, out_of_domain: Batch | None = None) -> StepTerms:
+    def step(
+        self, batch: Batch, held_out: Batch | None, place: TrainingPosition, out_of_domain: Batch | None = None
+    ) -> StepTerms:
         """One update of φ on a batch; ``held_out`` and ``out_of_domain`` are for the terms that are taken there.
 
         ``stop``, which says that someone wants to end training, is true afterwards if it was in any process.
@@ -97,7 +99,11 @@ class Stepper:
         return terms
 
     def gradients(
-        self, parts: list[Part], held_out: list[Part] | None, place: Place, out_of_domain: list[Part] | None = None
+        self,
+        parts: list[MicroBatch],
+        held_out: list[MicroBatch] | None,
+        place: TrainingPosition,
+        out_of_domain: list[MicroBatch] | None = None,
     ) -> tuple[StepTerms, StepStatistics]:
         """Add the gradient of the loss of a batch, that of all processes together, to those of the posterior's parameters.
 
@@ -118,7 +124,7 @@ class Stepper:
         with self.posterior.fixed():
             return self._gradients(batches, place)
 
-    def _gradients(self, batches: Batches, place: Place) -> tuple[StepTerms, StepStatistics]:
+    def _gradients(self, batches: Batches, place: TrainingPosition) -> tuple[StepTerms, StepStatistics]:
         parts = batches["batch"]
         examples = parts[0].total
         weights = {term.name: weight_of(term, place.step, examples) for term in self.objective.terms}
@@ -147,7 +153,7 @@ class Stepper:
             self.posterior.pull_back_kl(weights["kl"] * self.scaler.get_scale())
         return logged, statistics
 
-    def _chunks(self, statistics: StepStatistics, place: Place) -> Iterator[tuple[DataTerms, list[Any]]]:
+    def _chunks(self, statistics: StepStatistics, place: TrainingPosition) -> Iterator[tuple[DataTerms, list[Any]]]:
         """The samples of the weights in chunks that run at once, each with what `pull_back` needs."""
         assert self._chunk is not None
         for first in range(0, self._samples, self._chunk):
@@ -174,13 +180,13 @@ class Stepper:
         self.stop = bool(numbers[1] > 0)
         return [numbers[0]]
 
-    def _generators(self, place: Place, first: int, count: int) -> list[torch.Generator]:
+    def _generators(self, place: TrainingPosition, first: int, count: int) -> list[torch.Generator]:
         """Those of samples first … first+count-1: each θ_r has its own seed, however they are grouped."""
         seed, samples = self.settings.seed, range(first, first + count)
         return [generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in samples]
 
     def _logged(
-        self, found: Mapping[str, list[Tensor]], weights: Mapping[str, float], examples: int, place: Place
+        self, found: Mapping[str, list[Tensor]], weights: Mapping[str, float], examples: int, place: TrainingPosition
     ) -> StepTerms:
         first = found[self.objective.loss.name][0]
         numbers = torch.stack([value.to(first.dtype) for each in found.values() for value in each]).tolist()  # one transfer
@@ -190,7 +196,7 @@ class Stepper:
         total = sum(weights.get(name, 1.0) * value for name, value in values.items())
         return StepTerms(total, values, examples)
 
-    def _update(self, place: Place) -> None:
+    def _update(self, place: TrainingPosition) -> None:
         if self.settings.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
             clip_gradient(self._parameters, self.settings.clip_norm, place, check=not self.scaler.is_enabled())
@@ -202,7 +208,7 @@ class Stepper:
         self.scaler.step(self.optimizer)
         self.scaler.update()
 
-    def logits(self, leaves: list[Tensor], count: int, part: Part, buffers: dict[str, Tensor]) -> Tensor:
+    def logits(self, leaves: list[Tensor], count: int, part: MicroBatch, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
         inputs, targets = part.inputs, part.targets
         with self._autocast(), self._synchronised(part):
@@ -216,8 +222,8 @@ class Stepper:
             self._checked = True
         return logits
 
-    def _chosen_chunk(self, part: Part) -> int:
-        """How many samples run at once; a network that vmap cannot handle is found out by a trial run."""
+    def _chosen_chunk(self, part: MicroBatch) -> int:
+        """Return how many samples run at once; a trial run finds out whether vmap can handle the network."""
         if self._norms:
             return 1
         wanted = self.settings.sample_chunk
@@ -239,7 +245,7 @@ class Stepper:
             return 1
         return chunk
 
-    def _synchronised(self, part: Part) -> AbstractContextManager[Any]:
+    def _synchronised(self, part: MicroBatch) -> AbstractContextManager[Any]:
         if self.processes.size == 1:
             return nullcontext()
         return synchronised(self._norms, self.processes, counted=part.own > 0)

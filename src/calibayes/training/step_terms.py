@@ -1,4 +1,4 @@
-"""What a step logs."""
+"""The terms that a step logs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import final
 
 from calibayes.errors import NonFiniteLossError
-from calibayes.objective.values import NamedValues
-from calibayes.training.place import Place
+from calibayes.objective.term_values import NamedValues
+from calibayes.training.training_position import TrainingPosition
 
 __all__ = ["StepTerms", "check_finite"]
 
@@ -17,7 +17,7 @@ __all__ = ["StepTerms", "check_finite"]
 @final
 @dataclass(frozen=True)
 class StepTerms(NamedValues[float]):
-    """What one step logged; each value is an attribute too. As a sequence: the total, the values, the number of examples.
+    """The terms of one step; each value is an attribute too. As a sequence: the total, the values, the number of examples.
 
     Attributes:
         total: the loss.
@@ -44,7 +44,7 @@ class StepTerms(NamedValues[float]):
         return iter((self.total, *self.values.values(), self.examples))
 
 
-def check_finite(terms: Mapping[str, float], place: Place, clipping: str) -> None:
+def check_finite(terms: Mapping[str, float], place: TrainingPosition, clipping: str) -> None:
     """Raise `NonFiniteLossError` for the first term that is infinite or NaN; ``clipping`` is how gradients are clipped here."""
     for name, value in terms.items():
         if not math.isfinite(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from calibayes.data.sources import Source
 from calibayes.distributed import Processes
 from calibayes.metrics import accuracy, brier, ece, nll
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc.refinement import refined_nll
 from calibayes.predictive import predict_source
 

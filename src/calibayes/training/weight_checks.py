@@ -8,7 +8,7 @@ import torch
 
 from calibayes.distributed import Processes
 from calibayes.errors import DriftError, NonFiniteLossError
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 
 __all__ = ["check_alike", "check_weights"]
 

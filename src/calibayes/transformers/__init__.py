@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from calibayes.extras import package
+from calibayes.extras import require_package
 
 for _name in ("transformers", "accelerate"):
-    package(_name, "calibayes.transformers", extra="transformers")
+    require_package(_name, "calibayes.transformers", extra="transformers")
 
-from calibayes.transformers.evaluation import compute_metrics as compute_metrics  # noqa: E402
-from calibayes.transformers.folder import load as load  # noqa: E402
+from calibayes.transformers.ensemble_metrics import compute_metrics as compute_metrics  # noqa: E402
+from calibayes.transformers.pretrained_folder import load as load  # noqa: E402
 from calibayes.transformers.trainer import CalibayesTrainer as CalibayesTrainer  # noqa: E402
 
 __all__ = ["CalibayesTrainer", "compute_metrics", "load"]

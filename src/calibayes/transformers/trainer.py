@@ -15,27 +15,27 @@ from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import Plan
 from calibayes.objective import Objective
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
-from calibayes.posterior.selection import Where
+from calibayes.posterior.weight_selection import Where
 from calibayes.predictive import Samples
 from calibayes.randomness import preserved_global_state
-from calibayes.training.averaging import Averaging
-from calibayes.training.data_terms import Part, Place
+from calibayes.training.data_terms import MicroBatch, TrainingPosition
 from calibayes.training.framework_run import FrameworkRun
 from calibayes.training.optimizers import OptimizerFactory, check_optimizer, made_optimizer, set_rho_rate
-from calibayes.training.precision import check_full_precision
 from calibayes.training.step import StepSettings
-from calibayes.transformers import folder
-from calibayes.transformers.arguments import check_arguments
-from calibayes.transformers.choices import Choices
-from calibayes.transformers.evaluation import compute_metrics as default_metrics
-from calibayes.transformers.logged import TermMeans
-from calibayes.transformers.posteriors import Recipe
-from calibayes.transformers.predicting import PredictingTrainer
-from calibayes.transformers.saving import PosteriorModel
-from calibayes.transformers.steps import MemberSteps
-from calibayes.transformers.telling import TellPosterior
+from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.weight_averaging import Averaging
+from calibayes.transformers import pretrained_folder
+from calibayes.transformers.ensemble_metrics import compute_metrics as default_metrics
+from calibayes.transformers.member_steps import MemberSteps
+from calibayes.transformers.posterior_choice import PosteriorChoice
+from calibayes.transformers.posterior_trainer import PosteriorModel
+from calibayes.transformers.predicting_trainer import PredictingTrainer
+from calibayes.transformers.term_means import TermMeans
+from calibayes.transformers.trainer_callback import TrainerPosteriorCallback
+from calibayes.transformers.trainer_choices import CallerChoices
+from calibayes.transformers.training_arguments import check_arguments
 
 __all__ = ["CalibayesTrainer"]
 
@@ -114,12 +114,14 @@ class CalibayesTrainer(PredictingTrainer):
             check_arguments(args)
         self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
         self.dataset_size = None if dataset_size is None else positive_integer("dataset_size", dataset_size)
-        self._recipe = Recipe(posterior, where, prior_std, init_std, prior_mean, method_settings)
+        self._recipe = PosteriorChoice(posterior, where, prior_std, init_std, prior_mean, method_settings)
         ready = others.get("optimizers", (None,))[0]
         if optimizer is not None and ready is not None:
             raise InvalidArgumentError("There can be one optimiser: pass `optimizer` or `optimizers`, and leave the other out.")
         self.rho_learning_rate = self._recipe.rho_rate(rho_learning_rate, ready if optimizer is None else optimizer)
-        self._choices = Choices(objective, samples, averaging, optimizer, ready is not None, rho_learning_rate is not None)
+        self._choices = CallerChoices(
+            objective, samples, averaging, optimizer, ready is not None, rho_learning_rate is not None
+        )
         made: nn.Module | None = None
         if self._recipe.ready is not None:
             if model is not None or model_init is not None:
@@ -132,15 +134,15 @@ class CalibayesTrainer(PredictingTrainer):
         self._means = TermMeans()
         super().__init__(model=made, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
         check_arguments(self.args)
-        self.callback_handler.callbacks.insert(0, TellPosterior(self._begin, self._finish))
+        self.callback_handler.callbacks.insert(0, TrainerPosteriorCallback(self._begin, self._finish))
         # What the Trainer finds out about a network, it would find out about the posterior that holds it.
-        network = folder.base_network(self.posterior.members[0].structure())
+        network = pretrained_folder.base_network(self.posterior.members[0].structure())
         self.label_names = self.args.label_names or ["labels"]
         self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
         self.model_accepts_loss_kwargs = False
 
     def _planned(self, plan: Plan) -> PosteriorModel:
-        """What the Trainer trains, by the plan where the caller has not chosen."""
+        """Return what the Trainer trains, following the plan where the caller has not chosen."""
         chosen = self._choices.completed(plan)
         self.objective, self.samples, self.averaging, self._factory = chosen
         return PosteriorModel(plan.posterior)
@@ -185,8 +187,8 @@ class CalibayesTrainer(PredictingTrainer):
         window, self._window = self._window, []
         self._steps = steps = self._steps or self._new_steps()
         total = self._total(sum(batch.total for batch in window), steps.processes)
-        parts = [Part(batch.inputs, batch.targets, batch.total, total) for batch in window]
-        place = Place(int(self.state.epoch or 0), self.state.global_step, self.state.global_step)
+        parts = [MicroBatch(batch.inputs, batch.targets, batch.total, total) for batch in window]
+        place = TrainingPosition(int(self.state.epoch or 0), self.state.global_step, self.state.global_step)
         with preserved_global_state(self.posterior.device):
             terms = steps.gradients(parts, place)
         self._means.add(terms)
@@ -197,7 +199,7 @@ class CalibayesTrainer(PredictingTrainer):
         raise InvalidArgumentError(f"CalibayesTrainer does not compute losses one by one. {_ITS_LOSS}")
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """What is logged, with the terms of the loss since the last time."""
+        """Log, with the terms of the loss since the last time."""
         if "loss" in logs:
             logs.update(self._means.take())
         super().log(logs, start_time)
@@ -250,7 +252,7 @@ class CalibayesTrainer(PredictingTrainer):
         return MemberSteps(self.posterior, self.objective, optimizer, self._examples(), settings, processes)
 
     def _total(self, own: int, processes: Processes) -> int:
-        """How many examples the batch of all processes has."""
+        """Return the number of examples in the batch of all processes."""
         counts = processes.counts(own, self.posterior.device)
         if counts != processes.sizes(sum(counts)):
             raise DataError(

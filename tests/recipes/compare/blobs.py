@@ -13,7 +13,7 @@ from rich.console import Console
 from torch import Tensor, nn
 
 from calibayes.data import Splits
-from calibayes.metrics.scores import as_json_numbers
+from calibayes.metrics.score_table import as_json_numbers
 from calibayes.networks import MLP
 from calibayes.recipes.compare import Settings, Task, compare
 from calibayes.recipes.compare.files import describe

@@ -7,11 +7,11 @@ import math
 from tests.recipes.compare.made_up import BY_NAME, made_up
 
 from calibayes.recipes.compare.differences import Differences
-from calibayes.recipes.compare.printing import as_text
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST
 from calibayes.recipes.compare.verdict import decide
 from calibayes.recipes.compare.words import above_table, closing_words, opening_words
+from calibayes.terminal import as_text
 
 
 def words(found: Differences, settings: Settings | None = None) -> str:

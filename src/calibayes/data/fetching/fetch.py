@@ -6,12 +6,12 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from calibayes.data.data_folder import data_folder
 from calibayes.data.fetching.download import download, sha256_of
 from calibayes.data.fetching.lock import locked
 from calibayes.data.fetching.sets import DataSet, data_set
 from calibayes.data.fetching.states import State
 from calibayes.data.fetching.watching import Watcher, megabytes, watcher
-from calibayes.data.folder import data_folder
 from calibayes.errors import DownloadError
 
 __all__ = ["fetch", "obtain"]

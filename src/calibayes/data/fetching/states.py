@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from calibayes.data.data_folder import visible
 from calibayes.data.fetching.download import sha256_of
-from calibayes.data.folder import visible
 
 __all__ = ["State", "cifar10_state", "glove_state", "newsgroups_state", "resnet20_state"]
 

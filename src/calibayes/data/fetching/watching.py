@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Any, Protocol, TextIO
+from typing import Protocol, TextIO
+
+from calibayes.terminal import ProgressDisplay, status_console
+from calibayes.wording import megabytes
 
 __all__ = ["Bar", "Lines", "Silence", "Watcher", "megabytes", "watcher"]
 
@@ -42,16 +45,6 @@ def watcher(progress: bool | None = None, stream: TextIO | None = None) -> Watch
     if stream.isatty():
         return Silence() if progress is False else Bar(stream)
     return Lines(stream) if progress else Silence()
-
-
-def megabytes(count: int) -> str:
-    """A number of bytes for people.
-
-    Examples:
-        >>> megabytes(14_464_277), megabytes(1_092_520), megabytes(862_182_613)
-        ('14.5 MB', '1.1 MB', '862 MB')
-    """
-    return f"{count / 1e6:.0f} MB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 
 class Silence:
@@ -101,36 +94,23 @@ class Bar(Silence):
     """A bar with rate and time left, by rich."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-            console=Console(file=stream, highlight=False),
-        )
-        self._task: Any = None
+        self._display = ProgressDisplay(status_console(stream), in_bytes=True, keep=True)
 
     def note(self, text: str) -> None:
         """A line above the bar."""
-        self._progress.console.print(text, markup=False, soft_wrap=True)
+        self._display.note(text)
 
     def begin(self, what: str, total: int | None) -> None:
         """A new bar, in the place of one that was there."""
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(what, total=total)
+        self._display.begin(what, total)
 
     def reached(self, done: int) -> None:
         """Where the bar ends."""
-        self._progress.update(self._task, completed=done)
+        self._display.update(done)
 
     def __enter__(self) -> Bar:
-        self._progress.start()
+        self._display.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._progress.stop()
+        self._display.__exit__(kind, error, trace)

@@ -9,16 +9,16 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from calibayes.data.sources.base import Batch as Batch
-from calibayes.data.sources.base import HasSource as HasSource
-from calibayes.data.sources.base import Source as Source
-from calibayes.data.sources.checked import as_batch as as_batch
-from calibayes.data.sources.checked import described
-from calibayes.data.sources.checked import labelled as labelled
+from calibayes.data.sources.batch_checks import as_batch as as_batch
+from calibayes.data.sources.batch_checks import labelled as labelled
+from calibayes.data.sources.batch_source import Batch as Batch
+from calibayes.data.sources.batch_source import HasSource as HasSource
+from calibayes.data.sources.batch_source import Source as Source
 from calibayes.data.sources.datasets import DatasetSource, LoaderSource
 from calibayes.data.sources.datasets import examples_of as examples_of
 from calibayes.data.sources.tensors import TensorSource as TensorSource
 from calibayes.errors import DataError
+from calibayes.wording import type_name
 
 __all__ = ["Batch", "HasSource", "Source", "TensorSource", "as_batch", "as_source", "examples_of", "labelled"]
 
@@ -35,5 +35,5 @@ def as_source(data: Any, batch_size: int, name: str) -> Source:
         return TensorSource(data[0], data[1], batch_size, name, *data[2:])
     raise DataError(
         f"Expected `{name}` to be a pair (x, y) of tensors, or (x, y, weights), a torch Dataset or a DataLoader, but got "
-        f"{described(data)}. Several inputs: pass ((x1, x2), y) or ({{'a': x1, 'b': x2}}, y)."
+        f"{type_name(data)}. Several inputs: pass ((x1, x2), y) or ({{'a': x1, 'b': x2}}, y)."
     )

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, SubsetRandomSampler
 
-from calibayes.data.sources.base import Batch
-from calibayes.data.sources.checked import as_batch
-from calibayes.data.sources.order import choice, shuffled
-from calibayes.data.structure import rows
+from calibayes.data.input_structure import rows
+from calibayes.data.sources.batch_checks import as_batch
+from calibayes.data.sources.batch_order import choice, shuffled
+from calibayes.data.sources.batch_source import Batch
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
@@ -44,7 +44,7 @@ class DatasetSource:
         return self._taken(choice(self.size, count, seed, *place), processes, seed, "draw", *place)
 
     def _taken(self, index: Tensor, processes: Processes, seed: int, *place: int | str) -> Batch:
-        """What the Dataset makes of an example at random depends on the seed and the example's place in the batch."""
+        """Draw examples; their random augmentation depends on the seed and the example's position in the batch."""
         own = processes.rows(len(index))
         examples = []
         for k in range(own.start, own.stop):

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
-from calibayes.data.sources import checked
-from calibayes.data.sources.base import Batch
-from calibayes.data.sources.order import choice, shuffled
-from calibayes.data.structure import as_tensors, batch_length, rows
+from calibayes.data.input_structure import as_tensors, batch_length, rows
+from calibayes.data.sources import batch_checks
+from calibayes.data.sources.batch_order import choice, shuffled
+from calibayes.data.sources.batch_source import Batch
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 
@@ -25,7 +25,7 @@ class TensorSource:
 
     def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str, weights: Any = None) -> None:
         self.inputs = as_tensors(inputs)
-        self.targets = checked.labels(targets, name)
+        self.targets = batch_checks.labels(targets, name)
         self.batch_size = batch_size
         self.size = batch_length(self.inputs, name)
         if self.size == 0:
@@ -35,7 +35,7 @@ class TensorSource:
                 f"`{name}` has {self.size} inputs, so its targets must be one class index each, shape [{self.size}], "
                 f"but they have shape {list(self.targets.shape)}."
             )
-        self.weights = None if weights is None else checked.weights(weights, self.size, name)
+        self.weights = None if weights is None else batch_checks.weights(weights, self.size, name)
         if self.weights is not None:
             counts = self.weights > 0
             self.inputs, self.targets = rows(self.inputs, counts), self.targets[counts.to(self.targets.device)]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibayes.methods import method_named
-from calibayes.methods.weights import has_lam
+from calibayes.methods.term_weights import has_lam
 from calibayes.metrics import Scores
-from calibayes.posthoc.settled import settled_temperature
+from calibayes.posthoc.temperature_choice import temperature_or_identity
 from calibayes.recipes.compare.jobs import Probs, Tested, Trained, effort, scored
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task
@@ -110,7 +110,7 @@ def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] |
 def _add_scaled(entry: Entry, trained: Trained, tested: Tested, found: Trainings) -> str | None:
     """Add a training with its temperature; why it has none, if so."""
     labels = found.data.validation[1]
-    scaling, why_none = settled_temperature(trained.probs, labels)
+    scaling, why_none = temperature_or_identity(trained.probs, labels)
     entry.temperatures.append(scaling.temperature)
     for before, targets, probs, scores in (
         (trained.probs, labels, entry.validation_probs, entry.validation),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from calibayes.metrics.arrays import as_predictions
-from calibayes.metrics.drawing import draws
-from calibayes.metrics.evaluate import Settings
-from calibayes.metrics.intervals import Moves
-from calibayes.metrics.measuring import values
+from calibayes.metrics.bootstrap import draws
+from calibayes.metrics.evaluate import EvaluationSettings
+from calibayes.metrics.intervals import ChanceDeviations
+from calibayes.metrics.metric_values import values
+from calibayes.metrics.prediction_arrays import as_predictions
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.jobs import Probs
 from calibayes.recipes.compare.uncertainty import Estimate, mean_difference
@@ -32,7 +32,7 @@ class Differences:
 
     Attributes:
         values: for each contender and score, one test value per seed; the ECE without what chance adds to it, as in
-            `calibayes.metrics.differences`, so it is lower than the one that `evaluate` shows.
+            `calibayes.metrics.paired_differences`, so it is lower than the one that `evaluate` shows.
         draws: for each contender and score, how far every draw of the test examples moves the mean over seeds, shape
             ``[worlds, draws]``: how far an ECE moves depends on the true one, and several are not ruled out.
     """
@@ -75,7 +75,7 @@ def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differen
     )
 
 
-def _moved(probs: Probs, targets: Tensor) -> dict[str, Moves]:
-    sample = Settings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
+def _moved(probs: Probs, targets: Tensor) -> dict[str, ChanceDeviations]:
+    sample = EvaluationSettings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
     told = draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS)
     return {score: told[score].moves(LEVEL) for score in COMPARED}

@@ -15,7 +15,7 @@ from torch import Tensor
 from calibayes.displays import ReliabilityDisplay, reliability_grid
 from calibayes.methods import METHODS
 from calibayes.metrics import reliability_bins
-from calibayes.metrics.scores import as_json_numbers
+from calibayes.metrics.score_table import as_json_numbers
 from calibayes.recipes.compare.columns import summary
 from calibayes.recipes.compare.comparison import Comparison
 from calibayes.recipes.compare.contenders import Contender, Entry

@@ -17,9 +17,9 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 from calibayes.data import Splits
 from calibayes.data.overlap import check_apart
 from calibayes.methods import Plan, build
-from calibayes.methods.doors import fit_arguments, member_networks, prediction_passes, prepared_network
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, prediction_passes, prepared_network
 from calibayes.metrics import Scores, evaluate
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import predict, samples_for
 from calibayes.randomness import seeded
 from calibayes.recipes.compare.settings import Run, Settings

@@ -11,8 +11,8 @@ from typing import Any
 from calibayes.checks import positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import method_named
-from calibayes.methods.doors import plain_values
-from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam
+from calibayes.methods.fit_arguments import plain_values
+from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
 
 __all__ = ["Run", "Settings"]

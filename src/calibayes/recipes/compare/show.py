@@ -12,13 +12,13 @@ from calibayes.checks import positive_integer
 from calibayes.recipes.compare.comparison import compare
 from calibayes.recipes.compare.contenders import Contender
 from calibayes.recipes.compare.files import FILES, PREDICTIONS, RUNS, title_in, write
-from calibayes.recipes.compare.printing import as_text, print_found, print_written
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
 from calibayes.recipes.compare.trainings import default_workers
 from calibayes.recipes.compare.words import above_table, closing_words, opening_words, scores_table
 from calibayes.sweeps.folder import prepare
 from calibayes.sweeps.progress import Progress
+from calibayes.terminal import as_text, print_results, print_written
 
 __all__ = ["show"]
 
@@ -64,7 +64,7 @@ def show(
         tables = [scores_table(found.entries.values(), settings, task)]
         tables += [above_table(found.verdict)] if found.verdict.above else []
         shown = Group(*tables, words)
-        print_found(console, shown)
+        print_results(console, shown)
         aside.print("Writing tables, diagrams and the page …")
         write(found, folder, printed=as_text(shown), command=command)
     except KeyboardInterrupt:

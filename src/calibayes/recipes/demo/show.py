@@ -9,7 +9,6 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from calibayes.checks import positive_integer
-from calibayes.recipes.compare.printing import as_text, print_found, print_written
 from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST
 from calibayes.recipes.compare.trainings import default_workers
@@ -19,6 +18,7 @@ from calibayes.recipes.demo.run import run_demo, with_mixture
 from calibayes.recipes.demo.words import closing_words, table
 from calibayes.sweeps.folder import prepare
 from calibayes.sweeps.progress import Progress
+from calibayes.terminal import as_text, print_results, print_written
 
 __all__ = ["show"]
 
@@ -43,7 +43,7 @@ def show(
     aside.print(opening_words(FASHION_MNIST, settings, workers), soft_wrap=True)
     results = run_demo(settings, workers=workers, progress=Progress(aside, "training", "testing"))
     found = Group(table(results), Text(closing_words(results)))
-    print_found(console, found)
+    print_results(console, found)
     write(results, folder, printed=as_text(found), command=command)
     print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder))
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from calibayes.data import Splits
 from calibayes.data.cifar10 import cifar10, cifar10_folder
-from calibayes.data.folder import data_folder, required
+from calibayes.data.data_folder import data_folder, required
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.networks import CIFAR10, IMAGENET, Normalize, load_weights, resnet18, resnet20
 from calibayes.randomness import generator_for

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods.weights import has_beta, has_lam
+from calibayes.methods.term_weights import has_beta, has_lam
 from calibayes.objective import SCHEMES
 from calibayes.recipes.reproduce.cifar10 import CIFAR10Training, check_cifar10, cifar10_trial
 from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining, check_newsgroups, newsgroups_trial

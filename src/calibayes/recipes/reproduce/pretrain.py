@@ -13,7 +13,7 @@ import torch
 from torch.optim.lr_scheduler import OneCycleLR
 
 from calibayes.data.augment import Augmented
-from calibayes.data.folder import data_folder
+from calibayes.data.data_folder import data_folder
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import accuracy, ece, nll
 from calibayes.objective import Objective

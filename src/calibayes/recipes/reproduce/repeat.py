@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.experiments import Experiment, Part
 from calibayes.sweeps.grid import varying
+from calibayes.wording import did_you_mean
 
 __all__ = ["command", "only"]
 
@@ -20,7 +20,7 @@ def only(experiment: Experiment, wanted: Mapping[str, Sequence[Any]]) -> Experim
     known = list(dict.fromkeys(name for part in experiment.parts for each in part.settings for name in each.to_dict()))
     for name in wanted:
         if name not in known:
-            raise InvalidArgumentError(f"Expected --only to name settings, but got {name!r}. {nearest(name, known)}")
+            raise InvalidArgumentError(f"Expected --only to name settings, but got {name!r}. {did_you_mean(name, known)}")
     parts = []
     for part in experiment.parts:
         kept = tuple(each for each in part.settings if all(each.to_dict()[name] in values for name, values in wanted.items()))

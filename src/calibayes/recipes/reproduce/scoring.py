@@ -12,7 +12,7 @@ from torch import Tensor
 
 from calibayes.data import Splits
 from calibayes.metrics import accuracy, brier, ece, evaluate, nll, reliability_bins, smooth_ece
-from calibayes.posterior.base import Posterior
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 

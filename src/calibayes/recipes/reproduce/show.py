@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.recipes.compare.printing import as_text
 from calibayes.recipes.reproduce.experiments import Experiment
 from calibayes.recipes.reproduce.figures import draw
 from calibayes.recipes.reproduce.found import FoundPart, found_parts
@@ -17,6 +16,7 @@ from calibayes.recipes.reproduce.table import samples_table, scores_table, summa
 from calibayes.sweeps import Trial, read, sweep
 from calibayes.sweeps.folder import prepare, write_whole
 from calibayes.sweeps.identity import function_and_name
+from calibayes.terminal import as_text
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.recipes.compare.printing import as_text
 from calibayes.recipes.reproduce.claims import Claim, claims
 from calibayes.recipes.reproduce.experiments import experiment
 from calibayes.recipes.reproduce.found import FoundPart
 from calibayes.recipes.reproduce.show import recorded
 from calibayes.sweeps.folder import write_whole
+from calibayes.terminal import as_text
 
 if TYPE_CHECKING:
     from rich.console import Console

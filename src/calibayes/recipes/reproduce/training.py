@@ -12,19 +12,20 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.calibration import DECE, MMCE, WMMCE
 from calibayes.calibration.measures import Measure
-from calibayes.checks import integer, natural_number, nearest, positive, positive_integer
+from calibayes.checks import integer, non_negative_integer, positive, positive_integer
 from calibayes.data import Splits
 from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import Plan, build, method_named
-from calibayes.methods.doors import fit_arguments, member_networks, prepared_network
-from calibayes.methods.weights import check_weights, has_beta
+from calibayes.methods.fit_arguments import fit_arguments, member_networks, prepared_network
+from calibayes.methods.term_weights import check_weights, has_beta
 from calibayes.objective import Objective
 from calibayes.posterior import Point
 from calibayes.randomness import generator_for, seeded
 from calibayes.recipes.reproduce.scoring import Watch, rounded
 from calibayes.schedules import Linear
 from calibayes.training import History, fit
+from calibayes.wording import did_you_mean
 
 __all__ = ["Training", "trained"]
 
@@ -97,7 +98,7 @@ class Training:
             positive_integer(name, getattr(self, name))
         integer("seed", self.seed)
         for name in ("start_epochs", "warm_up", "held_out"):
-            natural_number(name, getattr(self, name))
+            non_negative_integer(name, getattr(self, name))
         positive("learning_rate", self.learning_rate)
         if has_beta(self.scheme) and not self.beta > 0:
             raise InvalidArgumentError(f"Expected `beta` to be positive for {self.scheme!r}, but got {self.beta!r}.")
@@ -122,7 +123,7 @@ class Training:
         known = [field.name for field in fields(cls)]
         for name in settings:
             if name not in known:
-                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {nearest(name, known)}")
+                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {did_you_mean(name, known)}")
         return cls(**settings)
 
     def to_dict(self) -> dict[str, Any]:

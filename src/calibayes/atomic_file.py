@@ -1,0 +1,46 @@
+"""Files that appear when they are whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["UNFINISHED", "atomic_file"]
+
+UNFINISHED = ".calibayes-part"  # the end of the name of a file that is being written
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """The place of a file that takes the name ``path`` when all went well, whenever the machine stops.
+
+    Otherwise what was there before stays, and nothing is left beside it.
+
+    Examples:
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with atomic_file(folder / "numbers.txt") as unfinished:
+        ...     _ = unfinished.write_text("1 2 3")
+        ...     (folder / "numbers.txt").exists()
+        False
+        >>> [file.name for file in folder.iterdir()]
+        ['numbers.txt']
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}-", suffix=UNFINISHED)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        temporary.chmod(0o644)
+        temporary.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,34 @@
+"""Check that results can be written where the user wants them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from calibayes.errors import InvalidArgumentError
+
+__all__ = ["check_output_path"]
+
+
+def check_output_path(flag: str, path: Path, inputs: Sequence[Path], held: str) -> None:
+    """Raise unless a file can be written there: before the work is done, not after; nothing but a file is replaced.
+
+    Args:
+        flag: the option that named it.
+        path: the file.
+        inputs: files that are to be read, and must stay.
+        held: what these hold, for the message.
+    """
+    try:
+        what = ""
+        if path.exists() and not path.is_file():
+            what = "is not a file"
+        elif any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+            what = f"holds {held}"
+        elif not os.access(path.parent, os.W_OK | os.X_OK):
+            what = f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
+    except OSError as error:
+        what = f"cannot be written: {error.strerror or error}"
+    if what:
+        raise InvalidArgumentError(f"Expected {flag} to name a file to write, but {str(path)!r} {what}")

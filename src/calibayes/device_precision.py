@@ -1,0 +1,19 @@
+"""The precision that each device has."""
+
+from __future__ import annotations
+
+import torch
+
+__all__ = ["widest_float"]
+
+_WITHOUT_FLOAT64 = {"mps"}
+
+
+def widest_float(device: torch.device) -> torch.dtype:
+    """The floating-point type of a device that has the most digits: float64 where there is one.
+
+    Examples:
+        >>> widest_float(torch.device("cpu"))
+        torch.float64
+    """
+    return torch.float32 if device.type in _WITHOUT_FLOAT64 else torch.float64

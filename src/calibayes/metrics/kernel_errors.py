@@ -1,0 +1,174 @@
+"""Kernel calibration errors of the decided class: exact over all pairs, with a test of "calibrated"."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from calibayes.calibration.kernel import kernel_features
+from calibayes.checks import positive
+from calibayes.metrics.confidence_cells import Cells, sorted_cells
+from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
+from calibayes.randomness import generator_for
+
+__all__ = ["PairTest", "kce_p_value", "kce_squared", "mmce", "residual_features", "unbiased", "weighted_features", "wmmce"]
+
+WIDTH = 0.4
+
+
+def mmce(
+    probs: Array, targets: Array, *, kernel_width: float = WIDTH, weights: Array | None = None, check: bool = True
+) -> float:
+    r"""The maximum mean calibration error of Kumar et al. (2018), over all pairs, with hard scores.
+
+    $$\mathrm{MMCE} = \frac1n \Big( \sum_{ij} (c_i - r_i)(c_j - r_j) \, e^{-|r_i - r_j|/\gamma} \Big)^{1/2}$$
+    The value of `calibayes.calibration.mmce` with ``scores="hard"``, which is the differentiable form.
+
+    Args:
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        targets: the true classes, integers of shape ``[n]``.
+        kernel_width: $\gamma$.
+        weights: how much each example counts.
+        check: look at the values first; ``False`` when they are known to be good.
+
+    Examples:
+        >>> round(mmce(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
+        0.1757
+    """
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
+    return float(residual_features(cells, positive("kernel_width", kernel_width)).norm())
+
+
+def wmmce(
+    probs: Array, targets: Array, *, kernel_width: float = WIDTH, weights: Array | None = None, check: bool = True
+) -> float:
+    r"""The weighted maximum mean calibration error, eq. (weighted) of the paper, with hard scores; arguments as `mmce`.
+
+    It is *not* zero for a calibrated classifier, unless half its decisions are right: see `calibayes.WMMCE`.
+
+    Examples:
+        >>> round(wmmce(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
+        0.6518
+    """
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
+    return float(weighted_features(cells, positive("kernel_width", kernel_width)).norm())
+
+
+def kce_squared(
+    probs: Array, targets: Array, *, kernel_width: float = WIDTH, weights: Array | None = None, check: bool = True
+) -> float:
+    r"""The squared kernel calibration error of the decided class, unbiased; arguments as `mmce`.
+
+    $$\frac{1}{n(n-1)} \sum_{i \ne j} (c_i - r_i)(c_j - r_j) \, e^{-|r_i - r_j|/\gamma}$$
+    Its expectation is the square of what MMCE tends to, zero for a calibrated classifier; chance makes it negative more
+    often than positive there (Widmann et al. 2019). NaN for a single example.
+
+    Examples:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
+        >>> round(kce_squared(probs, torch.tensor([0, 1])), 6)  # one pair: 0.1 · (-0.9)
+        -0.09
+    """
+    found = as_predictions(probs, targets, weights, check=check)
+    cells = sorted_cells(found)[0]
+    features = residual_features(cells, positive("kernel_width", kernel_width))
+    return unbiased(float(features.square().sum()), *diagonal(found))
+
+
+def kce_p_value(
+    probs: Array,
+    targets: Array,
+    *,
+    kernel_width: float = WIDTH,
+    weights: Array | None = None,
+    seed: int = 0,
+    check: bool = True,
+) -> float:
+    r"""The p-value of "this classifier is calibrated": how often a calibrated one would look as bad as this one.
+
+    The linear-time estimator of Widmann et al. (2019): examples are paired at random, and
+    $h = (c - r)(c' - r') \, e^{-|r - r'|/\gamma}$ has mean zero and variance
+    $r(1-r) \, r'(1-r') \, e^{-2|r - r'|/\gamma}$ for a calibrated classifier. The sum over pairs is held against that
+    (one-sided, by the normal distribution). The variance is that of a calibrated classifier, not the observed one, which
+    vanishes where all decisions happen to be right. The test uses $n/2$ of the $n^2$ pairs, so it may miss what the
+    interval of `kce_squared` shows; where errors are so rare that hardly two are paired, the normal distribution is a
+    rough one. NaN for fewer than four examples.
+
+    Args:
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        targets: the true classes, integers of shape ``[n]``.
+        kernel_width: $\gamma$.
+        weights: how much each example counts.
+        seed: of the pairing.
+        check: look at the values first; ``False`` when they are known to be good.
+
+    Examples:
+        >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
+        >>> kce_p_value(probs, torch.tensor([0] * 500 + [1] * 500)) < 1e-6  # says 0.9, is right 0.5
+        True
+    """
+    found = as_predictions(probs, targets, weights, check=check)
+    test = PairTest(positive("kernel_width", kernel_width), seed)
+    test.update(found)
+    return test.p_value()
+
+
+class PairTest:
+    """The mean of $h$ over random pairs and its standard error, batch by batch; an odd example waits for the next batch."""
+
+    def __init__(self, width: float, seed: int) -> None:
+        self._width = width
+        self._generator = generator_for(torch.device("cpu"), seed, "pairs")
+        self._sums = torch.zeros(3, dtype=torch.float64)  # pairs, h, and its variance if calibrated
+        self._left = torch.zeros(3, 0, dtype=torch.float64)
+
+    def update(self, found: Predictions) -> None:
+        """Add a batch."""
+        order = torch.randperm(len(found), generator=self._generator)
+        r, c, w = (values[order] for values in (found.confidence, found.correct, found.mass))
+        waiting = torch.cat((self._left, torch.stack((r.clamp(0, 1), c - r, w))), -1)
+        pairs = waiting.shape[1] // 2
+        first, second = waiting[:, :pairs], waiting[:, pairs : 2 * pairs]
+        self._left = waiting[:, 2 * pairs :]
+        kernel = torch.exp((first[0] - second[0]).abs() / -self._width) * first[2] * second[2]
+        h = first[1] * second[1] * kernel
+        variance = kernel.square() * (first[0] * (1 - first[0]) * second[0] * (1 - second[0]))
+        self._sums += torch.stack((h.new_tensor(pairs), h.sum(), variance.sum()))
+
+    @property
+    def sums(self) -> Tensor:
+        """The sums over pairs so far; those of several tests add up (an example that still waits is in none of them)."""
+        return self._sums
+
+    def p_value(self) -> float:
+        """The p-value so far."""
+        pairs, total, variance = self._sums.tolist()
+        if pairs < 2:
+            return math.nan
+        if variance <= 0:  # it was certain everywhere
+            return 1.0 if total <= 0 else 0.0
+        return float(torch.special.ndtr(torch.tensor(-total / math.sqrt(variance), dtype=torch.float64)))
+
+
+def residual_features(cells: Cells, width: float) -> Tensor:
+    """A vector whose length is the MMCE."""
+    return kernel_features(cells.r, cells.residual, width)
+
+
+def weighted_features(cells: Cells, width: float) -> Tensor:
+    """A vector whose length is the WMMCE; a group without members contributes nothing."""
+    right, wrong = (mass / torch.where(mass.sum(-1, keepdim=True) > 0, mass.sum(-1, keepdim=True), 1.0)
+                    for mass in (cells.right, cells.wrong))  # fmt: skip
+    return kernel_features(cells.r, right * (1 - cells.r) - wrong * cells.r, width)
+
+
+def diagonal(found: Predictions) -> tuple[float, float]:
+    r"""$\sum w_i^2 (c_i - r_i)^2$ and $\sum w_i^2$, as shares of the squared total weight: what pairs $i = j$ are worth."""
+    part = (found.mass / found.mass.sum()).square()
+    return float((part * (found.correct - found.confidence).square()).sum()), float(part.sum())
+
+
+def unbiased(form: float, own_pairs: float, own_weight: float) -> float:
+    """The quadratic form over all pairs without those of an example with itself."""
+    return (form - own_pairs) / (1 - own_weight) if own_weight < 1 - 1e-12 else math.nan

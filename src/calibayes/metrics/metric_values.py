@@ -1,0 +1,110 @@
+"""From sums and sorted cells to the value of every metric."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from calibayes.metrics.binned_errors import debiased, equal_mass_residuals, largest_gap, rms_gap
+from calibayes.metrics.confidence_cells import Cells, cell_places
+from calibayes.metrics.kernel_errors import residual_features, unbiased, weighted_features
+from calibayes.metrics.selective import area, largest_coverage
+from calibayes.metrics.smooth_error import Spectrum
+from calibayes.metrics.tally import PARTS, Tally
+
+__all__ = ["EvaluationSample", "part_of", "values"]
+
+_NAMES = {
+    "means": ("accuracy", "top_k", "confidence", "overconfidence", "nll", "brier"),
+    "bins": ("ece", "mce", "rms_calibration_error", "ece_squared_debiased"),
+    "classes": ("brier_reliability", "brier_resolution", "brier_uncertainty", "ece_classwise"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationSample:
+    """One set of predictions, ready to be measured and resampled.
+
+    Attributes:
+        tally: its sums.
+        cells: its examples in the order of confidence, each alone, or gathered into cells.
+        block: of each cell, the block whose only example it is; None where cells are gathered in the tally.
+        kernel_width: $\\gamma$ of the kernel errors.
+        target_accuracy: of the coverage.
+    """
+
+    tally: Tally
+    cells: Cells
+    block: Tensor | None
+    kernel_width: float
+    target_accuracy: float
+
+    def resampled(self, counts: Tensor) -> Cells:
+        """The cells of replicates that hold each block ``counts [B, G]`` times."""
+        if self.block is None:
+            return self.tally.cells(counts)
+        times = counts[:, self.block]
+        return Cells(self.cells.r, times * self.cells.right, times * self.cells.wrong)
+
+
+def values(sample: EvaluationSample, parts: frozenset[str] = PARTS) -> dict[str, float]:
+    """The metrics of these parts by name."""
+    found: dict[str, float] = {}
+    for part, measure in (("means", _means), ("bins", _bins), ("classes", _classes), ("cells", _cells)):
+        if part in parts:
+            found |= measure(sample)
+    return found
+
+
+def part_of(metric: str) -> str:
+    """Return the part that a metric belongs to."""
+    return next((part for part, names in _NAMES.items() if metric in names), "cells")
+
+
+def _means(sample: EvaluationSample) -> dict[str, float]:
+    means = sample.tally.totals
+    return {
+        "accuracy": means["right"],
+        "top_k": means["top"],
+        "confidence": means["confidence"],
+        "overconfidence": means["confidence"] - means["right"],
+        "nll": math.inf if means["impossible"] > 0 else means["nll"],
+        "brier": means["brier"],
+    }
+
+
+def _bins(sample: EvaluationSample) -> dict[str, float]:
+    bins = sample.tally.reliability
+    return {
+        "ece": bins.ece,
+        "mce": largest_gap(bins),
+        "rms_calibration_error": rms_gap(bins),
+        "ece_squared_debiased": debiased(bins),
+    }
+
+
+def _classes(sample: EvaluationSample) -> dict[str, float]:
+    bins = sample.tally.classwise()
+    return {
+        "brier_reliability": float(bins.reliability.square().sum()),
+        "brier_resolution": float(bins.resolution.square().sum()),
+        "brier_uncertainty": float(bins.uncertainty),
+        "ece_classwise": float(bins.ece_by_class.mean()),
+    }
+
+
+def _cells(sample: EvaluationSample) -> dict[str, float]:
+    tally, cells, width = sample.tally, sample.cells, sample.kernel_width
+    features = residual_features(cells, width)
+    return {
+        "ece_equal_mass": float(equal_mass_residuals(cells.residual, cell_places(cells, tally.bins), tally.bins).abs().sum()),
+        "smooth_ece": float(Spectrum(cells).fixed_point()),
+        "mmce": float(features.norm()),
+        "wmmce": float(weighted_features(cells, width).norm()),
+        "kce_squared": unbiased(float(features.square().sum()), *tally.own_pairs),
+        "kce_p_value": tally.pairs.p_value(),
+        "aurc": float(area(cells, tally.n)),
+        "coverage_at_target": float(largest_coverage(cells, sample.target_accuracy)),
+    }

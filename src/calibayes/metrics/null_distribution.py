@@ -1,0 +1,50 @@
+"""The null distribution: a calibrated classifier, whose decisions are right with the probability that it states."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.metrics.bins import ReliabilityBins
+from calibayes.metrics.classwise import ClassBins
+from calibayes.metrics.confidence_cells import Cells
+from calibayes.randomness import derived_seed
+
+__all__ = ["null_of_bins", "null_of_cells", "null_of_classes"]
+
+
+def null_of_bins(bins: ReliabilityBins, replicates: int, seed: int) -> Tensor:
+    """Residuals of each bin as shares of the total weight, shape ``[B, M]``."""
+    trials, sure = bins.effective.nan_to_num(), bins.confidence.nan_to_num()
+    return bins.share * _deviations(trials, sure, replicates, seed, "bins")
+
+
+def null_of_classes(bins: ClassBins, unit: float, replicates: int, seed: int) -> Tensor:
+    """Residuals of each class and bin as shares of the total weight, shape ``[B, K, M]``; classes are drawn one by one.
+
+    Args:
+        bins: the observed bins.
+        unit: the weight that stands for one example.
+        replicates: $B$.
+        seed: of the draws.
+    """
+    said = (bins.predicted / torch.where(bins.weight > 0, bins.weight, 1.0)).clamp(0, 1)
+    return bins.weight / bins.total * _deviations(bins.weight / unit, said, replicates, seed, "classes")
+
+
+def null_of_cells(cells: Cells, unit: float, replicates: int, seed: int) -> Tensor:
+    """Residuals of each cell as shares of the total weight, shape ``[B, C]``; arguments as `null_of_classes`."""
+    mass = cells.mass
+    return mass / mass.sum() * _deviations(mass / unit, cells.r.clamp(0, 1), replicates, seed, "cells")
+
+
+def _deviations(trials: Tensor, probability: Tensor, replicates: int, seed: int, place: str) -> Tensor:
+    """Draw how far success rates lie from their probability, ``[B, ...]``; a non-integer number of trials is rounded."""
+    generator = np.random.Generator(np.random.PCG64(derived_seed(seed, "null", place)))
+    counts = trials.round().clamp_min(1)
+    if bool((counts == 1).all()):
+        drawn = generator.random((replicates, *probability.shape)) < probability.numpy()
+        return torch.from_numpy(drawn).double() - probability
+    successes = generator.binomial(counts.long().numpy(), probability.numpy(), size=(replicates, *probability.shape))
+    return torch.from_numpy(successes) / counts - probability

@@ -1,0 +1,88 @@
+"""The logits in what a network returns, and explanations of what it raises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calibayes.data.input_structure import tensors_in
+from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
+
+__all__ = ["check_labels", "check_not_probabilities", "counted_tensors", "explained", "logits_of", "mean_logits"]
+
+
+def logits_of(output: Any, examples: int) -> Tensor:
+    """The logits ``[n, K]`` in a network's output: the output itself, or its ``logits``; half precision is widened."""
+    logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
+    if not isinstance(logits, Tensor):
+        raise NetworkOutputError(
+            f"Expected the network to return a tensor of logits (or an object with `.logits`), but got {type(output).__name__}."
+        )
+    if logits.dim() != 2 or logits.shape[0] != examples or logits.shape[1] < 2:
+        raise NetworkOutputError(
+            f"Expected logits of shape [{examples}, K] with K ≥ 2 for {examples} examples, but the network returned "
+            f"{list(logits.shape)}.{_hint(logits, examples)}"
+        )
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
+def mean_logits(outputs: Sequence[Any]) -> Tensor:
+    """Logits of the mean of several networks' probabilities."""
+    logs = [logits_of(output, _examples(output)).log_softmax(-1) for output in outputs]
+    return torch.stack(logs).logsumexp(0) - math.log(len(logs))
+
+
+def _examples(output: Any) -> int:
+    logits = output if isinstance(output, Tensor) else getattr(output, "logits", output)
+    return len(logits) if isinstance(logits, Tensor) and logits.dim() else 0
+
+
+def _hint(logits: Tensor, examples: int) -> str:
+    if logits.shape in ((examples,), (examples, 1)):
+        return " A binary classifier needs two outputs."
+    if logits.dim() > 2:
+        return " Networks that classify every token or pixel cannot be trained; the logits must be those of whole examples."
+    return ""
+
+
+def check_labels(targets: Tensor, classes: int) -> None:
+    """Raise `InvalidTargetsError` for a label that the network has no output for (PyTorch ignores -100 and crashes a GPU)."""
+    lowest, highest = targets.aminmax()
+    if int(lowest) < 0 or int(highest) >= classes:
+        wrong = int(lowest) if int(lowest) < 0 else int(highest)
+        raise InvalidTargetsError(
+            f"Labels must lie in 0 … {classes - 1} for a network with {classes} outputs, but one is {wrong}."
+        )
+
+
+def check_not_probabilities(logits: Tensor) -> None:
+    """Raise `NetworkOutputError` if the network seems to end in a softmax: its output would be softmaxed twice."""
+    values = logits.detach()
+    if bool((values >= 0).all()) and bool(((values.sum(-1) - 1).abs() < 1e-4).all()):
+        raise NetworkOutputError(
+            "The network returns rows that are non-negative and sum to 1, which look like probabilities. "
+            "Return logits: drop the final softmax."
+        )
+
+
+def counted_tensors(inputs: Any) -> list[Tensor]:
+    """The input tensors for which PyTorch counts how often they were written to, as ``_version``."""
+    return [tensor for tensor in tensors_in(inputs) if not tensor.is_inference()]
+
+
+def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
+    """Suggest what to do about an error inside the network, where that is known."""
+    types = {tensor.dtype for tensor in tensors_in(inputs) if tensor.is_floating_point()}
+    if types and types != {dtype}:
+        told = ", ".join(sorted(map(str, types)))
+        return DataError(f"The inputs are {told} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
+    if "more than 1 value per channel" in str(error):
+        return DataError(
+            "Batch norm met a batch of one example. Choose a larger batch size, and `drop_last` for a DataLoader that leaves a "
+            f"single one over. ({error})"
+        )
+    return error

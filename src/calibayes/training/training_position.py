@@ -1,0 +1,63 @@
+"""The position of a training run, and the micro-batches of its batches."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from calibayes.data.input_structure import rows
+from calibayes.data.sources import Batch
+from calibayes.distributed import Processes
+
+__all__ = ["MicroBatch", "TrainingPosition", "split"]
+
+
+class TrainingPosition(NamedTuple):
+    """The position of a training run: epoch, batch within it, and optimiser steps since the start, all from 0."""
+
+    epoch: int
+    batch: int
+    step: int
+
+
+class MicroBatch(NamedTuple):
+    """A micro-batch of one process.
+
+    Attributes:
+        inputs: of the network.
+        targets: class indices; of out-of-domain inputs zeros, which nobody looks at.
+        own: how many of the examples count: all, or none where a process has one of another's.
+        total: how many examples the whole batch has, over all micro-batches and processes.
+        weights: how much each example counts, or ``None``.
+    """
+
+    inputs: Any
+    targets: Tensor
+    own: int
+    total: int
+    weights: Tensor | None = None
+
+
+def split(batch: Batch, processes: Processes, size: int | None) -> list[MicroBatch]:
+    """This process's micro-batches of at most ``size`` examples, or one.
+
+    They are as many as every other process has, since batch norms wait for one another.
+    """
+    inputs, targets, total, weights = batch
+    sizes = processes.sizes(total)
+    own = sizes[processes.rank]
+    size = size or max(sizes)
+    if size >= max(sizes):
+        return [MicroBatch(inputs, targets, own, total, weights)]
+    if processes.size == 1:
+        cuts = [(k, min(k + size, total)) for k in range(0, total, size)]
+    else:
+        count = -(-max(sizes) // size)
+        cuts = [(k * own // count, (k + 1) * own // count) for k in range(count)]
+    parts = []
+    for start, stop in cuts:
+        there = slice(start, stop) if start < stop else slice(0, 1)
+        counts = None if weights is None else weights[there]
+        parts.append(MicroBatch(rows(inputs, there), targets[there], stop - start, total, counts))
+    return parts
