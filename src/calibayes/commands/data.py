@@ -34,7 +34,7 @@ def get(
 
     Stopped or cut off, the same command goes on where it was.
     """
-    from calibayes.data.fetching import SETS, data_set, obtain, watcher
+    from calibayes.data.fetching import SETS, data_set, obtain, progress_for
     from calibayes.data.folder import data_folder
 
     named = {name: data_set(name) for name in names if name != "all"}
@@ -42,7 +42,7 @@ def get(
     failed = False
     for each in wanted:
         try:
-            with watcher(True, sys.stderr) as watch:
+            with progress_for(True, sys.stderr) as watch:
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
             typer.echo("Stopped. What has come is kept: the same command goes on with it.", err=True)

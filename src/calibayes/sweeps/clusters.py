@@ -14,7 +14,7 @@ from joblib.parallel import ParallelBackendBase
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.extras import package
-from calibayes.sweeps.trials import Outcome
+from calibayes.sweeps.worker import Outcome
 
 __all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]
 

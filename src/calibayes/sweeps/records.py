@@ -16,8 +16,8 @@ from torch import Tensor
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.metrics.scores import as_json_numbers
-from calibayes.sweeps.folder import prepare, unwritable, write_whole
 from calibayes.sweeps.identity import canonical, key
+from calibayes.sweeps.results_folder import prepare, unwritable, write_whole
 from calibayes.treefile import NewerFileError, TreeFileError, read_tree, write_tree
 
 __all__ = ["DamagedError", "Failure", "Record", "Store", "signature", "storable"]

@@ -10,7 +10,7 @@ from typing import Any
 from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.experiments import Experiment, Part
-from calibayes.sweeps.grid import varying
+from calibayes.sweeps.settings_grid import varying
 
 __all__ = ["command", "only"]
 

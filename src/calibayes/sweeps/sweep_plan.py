@@ -15,16 +15,16 @@ from calibayes.checks import nearest, positive_integer
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import METHODS, method_named
 from calibayes.methods.weights import has_beta, takes_lam
-from calibayes.sweeps.grid import grid
 from calibayes.sweeps.identity import canonical
+from calibayes.sweeps.settings_grid import grid
 
-__all__ = ["Plan", "choices", "for_schemes", "read_plan"]
+__all__ = ["SweepPlan", "choices", "for_schemes", "read_plan"]
 
 _MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SweepPlan:
     """What a TOML file says; all of it may be missing.
 
     Attributes:
@@ -73,7 +73,7 @@ _KINDS: dict[str, tuple[type, str]] = {
 }
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> SweepPlan:
     """The plan in a TOML file, or an error that names the file and what is wrong in it."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -89,7 +89,7 @@ def read_plan(path: Path) -> Plan:
         parts = value if name == "grid" and isinstance(value, list) else [{}]
         if not isinstance(value, kind) or not all(isinstance(part, dict) for part in parts):
             raise DataError(f"Expected {name!r} in {str(path)!r} to be {words}, but got {value!r}.")
-    return Plan(**said)
+    return SweepPlan(**said)
 
 
 def choices(words: Sequence[str], option: str = "--set", *, again: bool = False) -> dict[str, list[Any]]:

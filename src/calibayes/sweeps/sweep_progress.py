@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress"]
+__all__ = ["SweepProgress"]
 
 
-class Progress:
+class SweepProgress:
     """Progress of jobs that differ in cost.
 
     Args:
@@ -35,14 +35,13 @@ class Progress:
     @contextmanager
     def over(self, cost: float, total: int) -> Iterator[None]:
         """Show ``total`` jobs that are counted, and others that are not, which cost ``cost`` together."""
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._cost, self._total, self._begin = cost, total, time.monotonic()
         self._spent, self._count, self._jobs = 0.0, 0, 0
         on = self._console is not None and self._console.is_terminal
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
-        self._bar = Bar(*columns, console=self._console, transient=True, disable=not on)
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not on)
         self._task = self._bar.add_task(f"{self._what} 0/{total}", total=cost, left="")
         with self._bar:
             yield

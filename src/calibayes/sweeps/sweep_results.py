@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import DataError
-from calibayes.sweeps.grid import varying
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store
+from calibayes.sweeps.settings_grid import varying
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.sweeps.acts import wait_for
 
-from calibayes.sweeps.claims import abandoned, claim, claim_path, held_by
+from calibayes.sweeps.trial_locks import lock_owner, lock_path, release_abandoned, trial_lock
 
 FORK = multiprocessing.get_context("fork")  # spawned processes would import torch first
 
@@ -17,19 +17,19 @@ FORK = multiprocessing.get_context("fork")  # spawned processes would import tor
 def count_up(path: Path, counter: Path, times: int) -> None:
     """What goes wrong as soon as two do it at once."""
     for _ in range(times):
-        with claim(path, "me", wait=True) as ours:
+        with trial_lock(path, "me", wait=True) as ours:
             assert ours
             counter.write_text(str(int(counter.read_text()) + 1))
 
 
 def hold(path: Path, owner: str) -> None:
-    with claim(path, owner, wait=False) as ours:
+    with trial_lock(path, owner, wait=False) as ours:
         assert ours
         signal.pause()
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
-    path, counter = claim_path(tmp_path, "key"), tmp_path / "counter"
+    path, counter = lock_path(tmp_path, "key"), tmp_path / "counter"
     counter.write_text("0")
     processes = [FORK.Process(target=count_up, args=(path, counter, 200)) for _ in range(4)]
     for process in processes:
@@ -42,29 +42,29 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_claim_ends_with_its_process_and_tells_what_was_under_way(tmp_path: Path) -> None:
-    path = claim_path(tmp_path, "key")
+    path = lock_path(tmp_path, "key")
     process = FORK.Process(target=hold, args=(path, "a sweep"))
     process.start()
-    wait_for(lambda: held_by(path) == "a sweep")
-    with claim(path, "another", wait=False) as ours:
+    wait_for(lambda: lock_owner(path) == "a sweep")
+    with trial_lock(path, "another", wait=False) as ours:
         assert not ours
-    assert abandoned(tmp_path) == set()
+    assert release_abandoned(tmp_path) == set()
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    assert held_by(path) == "a sweep"
-    assert abandoned(tmp_path) == {"key"}
+    assert lock_owner(path) == "a sweep"
+    assert release_abandoned(tmp_path) == {"key"}
     assert list(tmp_path.iterdir()) == []
-    with claim(path, "another", wait=False) as ours:
+    with trial_lock(path, "another", wait=False) as ours:
         assert ours
-        assert held_by(path) == "another"
-    assert held_by(path) is None
+        assert lock_owner(path) == "another"
+    assert lock_owner(path) is None
 
 
 def test_the_claims_of_a_sweep_that_is_there_are_not_taken_away(tmp_path: Path) -> None:
-    left = claim_path(tmp_path, "key")
+    left = lock_path(tmp_path, "key")
     left.write_text("sweep-1")  # by a worker that was killed; its sweep will look for it
-    with claim(claim_path(tmp_path, "sweep-1"), "sweep-1", wait=False):
-        assert abandoned(tmp_path) == set()
+    with trial_lock(lock_path(tmp_path, "sweep-1"), "sweep-1", wait=False):
+        assert release_abandoned(tmp_path) == set()
         assert left.exists()
-    assert abandoned(tmp_path) == {"key"}
+    assert release_abandoned(tmp_path) == {"key"}

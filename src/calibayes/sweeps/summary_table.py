@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibayes.checks import nearest
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.found import Sweep, single_values
+from calibayes.sweeps.sweep_results import Sweep, single_values
 
 if TYPE_CHECKING:
     from rich.table import Table
