@@ -1,4 +1,4 @@
-"""Where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
+"""The places where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Pool:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     from joblib import cpu_count
 
     return int(cpu_count())

@@ -1,4 +1,4 @@
-"""What a sweep is to do, as users write it: ``--set lam=1,3,10`` on the command line, or a TOML file."""
+"""The trials of a sweep as users write them: ``--set lam=1,3,10`` on the command line, or a TOML file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_SEEDS = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class SweepPlan:
-    """What a TOML file says; all of it may be missing.
+    """The contents of a TOML file, all of them optional.
 
     Attributes:
         trial: the name ``module:function`` of what to run.

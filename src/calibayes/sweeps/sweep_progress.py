@@ -1,4 +1,4 @@
-"""How far an experiment is and how long it will still take: a bar on a terminal, plain lines elsewhere."""
+"""The progress of an experiment and the time left: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SweepProgress:
 
     @property
     def done(self) -> int:
-        """How many of the jobs that are counted are behind us, those from before among them."""
+        """The number of counted jobs that are done, including those done before."""
         return self._count
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What a worker does: claim a trial, run it unless its result is there, and write the result down."""
+"""The work of a worker: lock a trial, run it unless its result exists, and store the result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Job:
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """For whom workers work.
+    """The sweep that a worker works for.
 
     Attributes:
         folder: where the results are.
@@ -75,7 +75,7 @@ class WorkerContext:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial.
+    """The outcome of a trial.
 
     Attributes:
         key: which it was.
@@ -169,7 +169,7 @@ def _failure(raised: BaseException) -> Failure:
 
 
 def _is_known(store: Store, job: Job) -> bool:
-    """Whether a result is there that was not there when the sweep started, or not as the failure that it was."""
+    """Return True if there is a result other than the failure that the sweep found when it started."""
     path = store.find(job.key, job.label)
     if path is None:
         return False

@@ -1,4 +1,4 @@
-"""Whether a data set is there, and whole."""
+"""Checks that a data set is present and complete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["DataSetState", "cifar10_state", "glove_state", "newsgroups_state", "
 
 
 class DataSetState(NamedTuple):
-    """What was found.
+    """The state of a data set on this machine.
 
     Attributes:
         status: ``"whole"`` is what was published; ``"partial"`` is less than that, but can be used as it is.

@@ -176,7 +176,7 @@ def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
 
 
 def _hopeless(reason: object) -> bool:
-    """Whether another try would fail too: no such host, nobody listens, no trust, or a proxy that says no."""
+    """Return True if another try would fail too: no such host, nobody listens, no trust, or a proxy that says no."""
     if isinstance(reason, TimeoutError):
         return False
     return not isinstance(reason, OSError) or isinstance(reason, _NO_HOST_OR_TRUST) or reason.errno in (None, *_AWAY)
@@ -210,7 +210,7 @@ def _count(text: str) -> int | None:
 
 
 def _validator(headers: Any) -> str:
-    """What says that a file is still the same one: a strong ETag, or the time of its last change."""
+    """Return what identifies this version of the file: a strong ETag, or the time of its last change."""
     tag = str(headers.get("ETag", ""))
     return tag if tag and not tag.startswith("W/") else str(headers.get("Last-Modified", ""))
 

@@ -1,4 +1,4 @@
-"""How a download is shown: a bar on a terminal, a few lines elsewhere."""
+"""The progress of a download: a bar on a terminal, a few lines elsewhere."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ProgressLines(DownloadProgress):
         print(text, file=self._stream, flush=True)
 
     def begin(self, what: str, total: int | None) -> None:
-        """What comes, and how large it is."""
+        """Show the name and the size of the file."""
         self._what, self._total, self._shown = what, total or 0, 0
         self.note(f"{what}: {megabytes(total)}" if total else what)
 
@@ -125,7 +125,7 @@ class ProgressBar(DownloadProgress):
         self._task = self._progress.add_task(what, total=total)
 
     def reached(self, done: int) -> None:
-        """Where the bar ends."""
+        """Move the end of the bar."""
         self._progress.update(self._task, completed=done)
 
     def __enter__(self) -> Self:
