@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
+import filelock
+import pytest
 from tests.sweeps.acts import wait_for
 
 from calibayes.sweeps.trial_locks import lock_owner, lock_path, release_abandoned, trial_lock
@@ -68,3 +72,20 @@ def test_the_claims_of_a_sweep_that_is_there_are_not_taken_away(tmp_path: Path) 
         assert release_abandoned(tmp_path) == set()
         assert left.exists()
     assert release_abandoned(tmp_path) == {"key"}
+
+
+def test_a_file_system_without_locks_does_not_stop_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(code: int) -> Any:
+        def lock_descriptor(*_: Any, **__: Any) -> bool:
+            raise OSError(code, "no lock")
+
+        return lock_descriptor
+
+    path = lock_path(tmp_path, "key")
+    monkeypatch.setattr(filelock, "lock_descriptor", failing(errno.ENOLCK))
+    with trial_lock(path, "a sweep", wait=False) as locked:
+        assert locked
+        assert lock_owner(path) == "a sweep"
+    monkeypatch.setattr(filelock, "lock_descriptor", failing(errno.EIO))
+    with pytest.raises(OSError, match="no lock"), trial_lock(path, "a sweep", wait=False):
+        pass
