@@ -51,8 +51,8 @@ if _TYPE_CHECKING:
     from calibayes import testing as testing
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
     from calibayes.networks import InputDropout as InputDropout
-    from calibayes.sweeps.grid import grid as grid
-    from calibayes.sweeps.sweep import sweep as sweep
+    from calibayes.sweeps.run_sweep import sweep as sweep
+    from calibayes.sweeps.settings_grid import grid as grid
 
 __version__ = "0.1.0"
 

@@ -61,14 +61,14 @@ def draws(posterior: cb.SWAG, count: int) -> npt.NDArray[np.float64]:
     return torch.cat([w.reshape(count, -1) for w in samples.values()], 1).detach().numpy()
 
 
-@pytest.mark.parametrize(("rank", "scale"), [(20, 0.5), (4, 0.5), (2, 2.0), (0, 1.0)])
+@pytest.mark.parametrize(("rank", "scale"), [(20, 0.5), (2, 2.0), (0, 1.0)])
 def test_samples_have_the_moments_of_the_trajectory(rank: int, scale: float) -> None:
     posterior = cb.SWAG(network(), start_epoch=4, rank=rank, scale=scale)
     fit(posterior)
     mean, covariance = moments(trajectory(network())[3:], rank, scale)
     assert posterior.collected == 9
     np.testing.assert_allclose(posterior.mean()["weight"].numpy().ravel(), mean[:6], rtol=1e-12)
-    count = 40000
+    count = 20000
     drawn = draws(posterior, count)
     width = np.sqrt(np.diag(covariance))
     assert np.all(np.abs(drawn.mean(0) - mean) < 5 * width / np.sqrt(count))

@@ -14,8 +14,8 @@ import torch
 
 from calibayes.atomic_file import UNFINISHED
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.claims import claim_path
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store
+from calibayes.sweeps.trial_locks import lock_path
 
 RECORD = Record(
     trial="module:function",
@@ -138,7 +138,7 @@ def test_writers_at_once_never_leave_a_torn_file(store: Store) -> None:
 
 def test_what_a_killed_process_was_writing_is_cleared_away_but_not_what_another_one_is(store: Store) -> None:
     old, new = (store.folder / f".fnn-{k}.safetensors-abc{UNFINISHED}" for k in (1, 2))
-    claimed, others = claim_path(store.folder, "sweep-1"), store.folder / ".pre-commit-config.yaml"
+    claimed, others = lock_path(store.folder, "sweep-1"), store.folder / ".pre-commit-config.yaml"
     for path in (old, new, claimed, others):
         path.write_bytes(b"half")
     for path in (old, claimed, others):

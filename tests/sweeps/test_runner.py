@@ -15,10 +15,10 @@ import pytest
 from calibayes.errors import SweepError
 from calibayes.sweeps import runner as runner_module
 from calibayes.sweeps.backends import BrokenPoolError, opened
-from calibayes.sweeps.claims import claim_path
 from calibayes.sweeps.records import Record
 from calibayes.sweeps.runner import DIED, Runner
-from calibayes.sweeps.trials import Job, Outcome, Post, perform
+from calibayes.sweeps.trial_locks import lock_path
+from calibayes.sweeps.worker import Job, Outcome, WorkerContext, perform
 
 
 def number(settings: dict[str, Any]) -> dict[str, Any]:
@@ -37,16 +37,16 @@ class Fragile:
         self.killers, self.leaves_claims = killers, leaves_claims
         self.begun: Counter[int] = Counter()
 
-    def outcomes(self, jobs: Sequence[Job], post: Post, *, wait: bool) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Sequence[Job], context: WorkerContext, *, wait: bool) -> Iterator[Outcome]:
         for place in range(0, len(jobs), self.workers):
             wave = jobs[place : place + self.workers]
             self.begun.update(job.settings["n"] for job in wave)
             if any(job.settings["n"] in self.killers for job in wave):
                 for job in wave if self.leaves_claims else ():
-                    claim_path(post.folder, job.key).write_text(post.sweep)
+                    lock_path(context.folder, job.key).write_text(context.sweep)
                 raise BrokenPoolError
             for job in wave:
-                yield perform(job, post, wait)
+                yield perform(job, context, wait)
 
 
 def swept(folder: Path, pool: Fragile, monkeypatch: pytest.MonkeyPatch, retries: int) -> list[Record]:
@@ -84,10 +84,10 @@ def test_workers_that_never_begin_end_the_sweep_with_a_name(tmp_path: Path, monk
 
 
 def test_workers_that_do_not_see_the_folder_send_their_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def elsewhere(folder: Path, *others: Any) -> Post:
-        return Post(tmp_path / "elsewhere", *others)
+    def elsewhere(folder: Path, *others: Any) -> WorkerContext:
+        return WorkerContext(tmp_path / "elsewhere", *others)
 
-    monkeypatch.setattr(runner_module, "Post", elsewhere)
+    monkeypatch.setattr(runner_module, "WorkerContext", elsewhere)
     found: list[Record] = []
     with Runner(tmp_path / "here", workers=1, threads=1) as runner:
         runner.run(JOBS, lambda job, kept: found.append(kept.record))

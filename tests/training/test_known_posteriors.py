@@ -34,7 +34,7 @@ def decay(optimizer: torch.optim.Optimizer) -> torch.optim.lr_scheduler.LRSchedu
     return torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=600)
 
 
-@pytest.mark.parametrize(("beta", "prior_mean"), [(1.0, 0.0), (0.25, 0.0), (1.0, 2.0)])
+@pytest.mark.parametrize(("beta", "prior_mean"), [(1.0, 0.0), (0.25, 2.0)])
 def test_gaussian_likelihood_has_a_gaussian_posterior(beta: float, prior_mean: float) -> None:
     n, k, s = 20, 1.5, 0.3
     x = torch.randn(n, 3, dtype=torch.float64) / k**0.5 + torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64)

@@ -166,7 +166,7 @@ def test_a_rescaled_rate_is_that_of_sgd_at_the_start() -> None:
 # --- posteriors in closed form ---
 
 
-@pytest.mark.parametrize(("beta", "prior_mean"), [(1.0, 0.0), (0.25, 0.0), (1.0, 2.0)])
+@pytest.mark.parametrize(("beta", "prior_mean"), [(1.0, 0.0), (0.25, 2.0)])
 def test_a_gaussian_likelihood_has_a_gaussian_posterior(beta: float, prior_mean: float) -> None:
     n, k, s = 20, 1.5, 0.3
     x = torch.randn(n, 3, dtype=torch.float64) / k**0.5 + torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64)

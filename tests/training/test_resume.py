@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -13,72 +11,74 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 import calibayes as cb
 from calibayes.errors import CheckpointError
 from calibayes.posterior import Posterior
 
-# Everything that has a state: batch norm, dropout, momentum, a scheduler with integer keys, early stopping, held-out data,
-# a loader that shuffles and augments.
-SCRIPT = """
-    import sys, torch, calibayes as cb
-    from torch import nn
-    from torch.utils.data import DataLoader, Dataset
+# One process imports torch, and all others are forks of it.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["calibayes"])
+X, Y = torch.randn(120, 6, generator=torch.Generator().manual_seed(0)), torch.arange(120) % 3
+
+
+class Augmented(Dataset[tuple[Tensor, Tensor]]):
+    def __len__(self) -> int:
+        return 96
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return X[index] + 0.1 * torch.randn(6), Y[index]
+
+
+def train_and_save(folder: Path | None, out: Path, kind: str, data: str) -> None:
+    """Train everything that has a state: batch norm, dropout, momentum, schedules, early stopping, a loader that augments."""
     torch.set_num_threads(1)
-    folder, out, kind, data = sys.argv[1:]
-    generator = torch.Generator().manual_seed(0)
-    x, y = torch.randn(120, 6, generator=generator), torch.arange(120) % 3
-
-    class Augmented(Dataset):
-        def __len__(self): return 96
-        def __getitem__(self, i): return x[i] + 0.1 * torch.randn(6), y[i]
-
     torch.manual_seed(4)
     net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
     posterior = cb.MeanField(net) if kind == "mean-field" else cb.Point(net)
-    train = DataLoader(Augmented(), batch_size=16, shuffle=True) if data == "loader" else (x[:96], y[:96])
+    train: Any = DataLoader(Augmented(), batch_size=16, shuffle=True) if data == "loader" else (X[:96], Y[:96])
     history = cb.fit(
-        posterior, train, cb.Objective(lam=cb.schedules.Linear(end=10.0, steps=20)),
-        optimizer=lambda p: torch.optim.Adam(p, lr=0.01), epochs=12, batch_size=16, samples=2,
-        scheduler=lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [3, 6]),
-        validation=(x[108:], y[108:]), calibration_data=(x[96:108], y[96:108]), early_stopping=50,
-        checkpoint=None if folder == "-" else folder, checkpoint_seconds=0.0, seed=3,
+        posterior,
+        train,
+        cb.Objective(lam=cb.schedules.Linear(end=10.0, steps=20)),
+        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=0.01),
+        epochs=12,
+        batch_size=16,
+        samples=2,
+        scheduler=lambda optimizer: torch.optim.lr_scheduler.MultiStepLR(optimizer, [3, 6]),
+        validation=(X[108:], Y[108:]),
+        calibration_data=(X[96:108], Y[96:108]),
+        early_stopping=50,
+        checkpoint=folder,
+        checkpoint_seconds=0.0,
+        seed=3,
     )
     cb.save(posterior, out)
-    print(repr((history.epochs, history.steps, history.stopped, history.best_epoch)))
-"""
-
-
-def start(script: Path, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, str(script), *arguments], stdout=subprocess.PIPE, text=True)
+    out.with_suffix(".txt").write_text(repr((history.epochs, history.steps, history.stopped, history.best_epoch)))
 
 
 @pytest.mark.parametrize(("kind", "data"), [("mean-field", "tensors"), ("point", "loader")])
 def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path, kind: str, data: str) -> None:
-    script, folder = tmp_path / "train.py", tmp_path / "checkpoints"
-    script.write_text(textwrap.dedent(SCRIPT))
-    whole = start(script, "-", str(tmp_path / "whole.safetensors"), kind, data)
-    expected, _ = whole.communicate(timeout=120)
-    assert whole.returncode == 0
-
-    interrupted = str(tmp_path / "interrupted.safetensors")
-    kills = 0
-    for reached in (5, 23, 41):  # steps: within the first epoch, at about its end, and later
-        process = start(script, str(folder), interrupted, kind, data)
-        while process.poll() is None:
+    whole, interrupted, folder = tmp_path / "whole.safetensors", tmp_path / "interrupted.safetensors", tmp_path / "checkpoints"
+    for reached in (5, 23, 41):  # steps: within the first epoch, at about the end of one, and later
+        process = PROCESSES.Process(target=train_and_save, args=(folder, interrupted, kind, data))
+        process.start()
+        while process.is_alive():
             newest = max((int(p.stem.split("-")[1]) for p in folder.glob("step-*")), default=0)
             if newest >= reached:
-                process.send_signal(signal.SIGKILL)
+                process.kill()
                 break
             time.sleep(0.002)
-        process.communicate()
-        kills += process.returncode == -signal.SIGKILL
-    assert kills == 3
-    last = start(script, str(folder), interrupted, kind, data)
-    found, _ = last.communicate(timeout=120)
-    assert last.returncode == 0
-    assert found == expected
-    assert Path(interrupted).read_bytes() == (tmp_path / "whole.safetensors").read_bytes()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    for checkpoints, out in ((None, whole), (folder, interrupted)):
+        process = PROCESSES.Process(target=train_and_save, args=(checkpoints, out, kind, data))
+        process.start()
+        process.join(timeout=120)
+        assert process.exitcode == 0
+    assert interrupted.with_suffix(".txt").read_text() == whole.with_suffix(".txt").read_text()
+    assert interrupted.read_bytes() == whole.read_bytes()
     assert len(list(folder.iterdir())) <= 3  # two checkpoints, and at most one file torn by the kill
 
 

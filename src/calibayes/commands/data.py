@@ -35,14 +35,14 @@ def get(
     After an interruption, run the same command again to resume the download.
     """
     from calibayes.data.data_folder import data_folder
-    from calibayes.data.fetching import SETS, data_set, obtain, watcher
+    from calibayes.data.fetching import SETS, data_set, obtain, progress_for
 
     named = {name: data_set(name) for name in names if name != "all"}
     wanted = list((SETS if "all" in names else named).values())
     failed = False
     for each in wanted:
         try:
-            with watcher(True, sys.stderr) as watch:
+            with progress_for(True, sys.stderr) as watch:
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
             typer.echo("Stopped. The partial download is kept; run the same command again to resume it.", err=True)
@@ -92,7 +92,7 @@ def list_(
 
 def _show(rows: list[dict[str, Any]]) -> None:
 
-    from calibayes.data.fetching import megabytes
+    from calibayes.wording import megabytes
 
     console = stdout_console()
     width = max(len(row["name"]) for row in rows) + 2

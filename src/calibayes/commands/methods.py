@@ -53,7 +53,7 @@ class CommandWithMethods(TyperCommand):
 def method_settings(words: list[str] | None) -> dict[str, Any]:
     """The settings of a method that were typed, one value each: ``members=3``."""
     from calibayes.errors import InvalidArgumentError
-    from calibayes.sweeps.arguments import choices
+    from calibayes.sweeps.sweep_plan import choices
 
     found = {}
     for name, values in choices(words or []).items():

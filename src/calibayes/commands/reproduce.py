@@ -73,7 +73,7 @@ def reproduce(
         return
     from calibayes.recipes.reproduce.experiments import experiment
     from calibayes.recipes.reproduce.show import show
-    from calibayes.sweeps.arguments import choices
+    from calibayes.sweeps.sweep_plan import choices
 
     try:
         whole = show(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
-from calibayes.sweeps.found import Sweep
-from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
+from calibayes.sweeps.settings_grid import checked, varying
+from calibayes.sweeps.sweep_plan import SweepPlan, choices, for_schemes, read_plan
+from calibayes.sweeps.sweep_results import Sweep
 from calibayes.terminal import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -91,7 +91,7 @@ def sweep(
 
     if config is None and set_ is None and seeds is None and trial is None:
         raise InvalidArgumentError("Nothing to run. Pass settings (--set lam=1,3,10), seeds (--seeds 3) or a TOML file.")
-    plan = Plan() if config is None else read_plan(config)
+    plan = SweepPlan() if config is None else read_plan(config)
     name = trial or plan.trial or _FASHION
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a module of the user's own
@@ -152,7 +152,7 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
 
 
 def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
-    from calibayes.sweeps.summary import summary_table
+    from calibayes.sweeps.summary_table import summary_table
 
     try:
         table = summary_table(found, columns)

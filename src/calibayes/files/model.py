@@ -23,7 +23,7 @@ from calibayes.networks import TextCNN
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
-from calibayes.sweeps.folder import versions
+from calibayes.sweeps.results_folder import versions
 from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 
 __all__ = ["Model", "load"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from calibayes.sweeps.found import Sweep, Trial, read
-from calibayes.sweeps.grid import grid
 from calibayes.sweeps.records import Failure
-from calibayes.sweeps.sweep import sweep
+from calibayes.sweeps.run_sweep import sweep
+from calibayes.sweeps.settings_grid import grid
+from calibayes.sweeps.sweep_results import Sweep, Trial, read
 
 __all__ = ["Failure", "Sweep", "Trial", "grid", "read", "sweep"]

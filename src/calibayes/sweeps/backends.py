@@ -1,4 +1,4 @@
-"""Where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
+"""The places where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from calibayes.sweeps.trials import Job, Outcome, Post, perform
+from calibayes.sweeps.worker import Job, Outcome, WorkerContext, perform
 
 __all__ = ["BACKENDS", "BrokenPoolError", "Pool", "cores", "opened"]
 
@@ -39,7 +39,7 @@ class Pool:
     config: dict[str, Any]
     pre_dispatch: int | str = "2 * n_jobs"
 
-    def outcomes(self, jobs: Sequence[Job], post: Post, *, wait: bool) -> Generator[Outcome, None, None]:
+    def outcomes(self, jobs: Sequence[Job], context: WorkerContext, *, wait: bool) -> Generator[Outcome, None, None]:
         """Perform the jobs, and tell what becomes of each as it comes."""
         from joblib import Parallel, delayed, parallel_config
 
@@ -52,7 +52,7 @@ class Pool:
                 max_nbytes=None,
             )
         with _ctrl_c_is_ours():
-            outcomes = parallel(delayed(perform)(job, post, wait) for job in jobs)
+            outcomes = parallel(delayed(perform)(job, context, wait) for job in jobs)
         try:
             for outcome in outcomes:  # noqa: UP028, which would close it, and that warns that some are left
                 yield outcome
@@ -65,7 +65,7 @@ class Pool:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores that this process may use."""
     from joblib import cpu_count
 
     return int(cpu_count())

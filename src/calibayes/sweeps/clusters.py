@@ -14,7 +14,7 @@ from joblib.parallel import ParallelBackendBase
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.extras import require_package
-from calibayes.sweeps.trials import Outcome
+from calibayes.sweeps.worker import Outcome
 
 __all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]
 
@@ -23,7 +23,7 @@ _PATIENCE = 10.0  # seconds for a machine to answer
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the backend needs to know of a cluster.
+    """A cluster, as the backend sees it.
 
     Attributes:
         workers: how many trials it can run at a time.
@@ -68,7 +68,7 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         return future
 
     def retrieve_result_callback(self, out: tuple[str, Any]) -> list[Outcome]:
-        """What became of the trial."""
+        """Return the outcome of the trial."""
         key, future = out
         try:
             outcomes: list[Outcome] = future.result()

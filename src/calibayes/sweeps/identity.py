@@ -1,4 +1,4 @@
-"""What a trial is known by: the name of its function, its version and its settings."""
+"""The identity of a trial: the name of its function, its version and its settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def key(identity: Mapping[str, Any]) -> str:
 
 
 def canonical(identity: Mapping[str, Any]) -> str:
-    """The same text for the same values, in whatever order they are told, and whether 3 or 3.0 is written."""
+    """Return the same text for the same values, in whatever order, and whether 3 or 3.0 is written."""
     return json.dumps(_whole(identity), sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.extras import require_package
-from calibayes.sweeps.found import Trial, single_values
+from calibayes.sweeps.sweep_results import Trial, single_values
 
 __all__ = ["MlflowLog"]
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.metrics.score_table import as_json_numbers
-from calibayes.sweeps.folder import prepare, unwritable, write_whole
 from calibayes.sweeps.identity import canonical, key
+from calibayes.sweeps.results_folder import prepare, unwritable, write_whole
 from calibayes.tensor_tree_file import NewerFileError, TreeFileError, read_tree, write_tree
 
 __all__ = ["DamagedError", "Failure", "Record", "Store", "signature", "storable"]
@@ -33,7 +33,7 @@ class DamagedError(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a trial has no result.
+    """The reason why a trial has no result.
 
     Attributes:
         type: the name of the error's class.
@@ -51,7 +51,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Record:
-    """What is kept of a trial.
+    """Everything that is kept of a trial.
 
     Attributes:
         trial: the name of its function.
@@ -117,7 +117,7 @@ class Store:
     def records(
         self, damaged: Callable[[Path, DamagedError], None], keys: Container[str] | None = None
     ) -> Iterator[tuple[Path, Record]]:
-        """What the files hold, all or those with these keys; ``damaged`` is told of those that cannot be trusted."""
+        """Read all files, or those with these keys; ``damaged`` is called for each file that cannot be trusted."""
         for path in self.paths():
             if keys is None or path.stem.rpartition("-")[2] in keys:
                 try:
@@ -129,7 +129,7 @@ class Store:
                     yield path, record
 
     def read(self, path: Path) -> Record | None:
-        """What a file holds, ``None`` if there is none any more; `DamagedError` if it is torn or altered.
+        """Read a file; ``None`` if it no longer exists, `DamagedError` if it is truncated or altered.
 
         One that a newer calibayes has written raises `DataError`: it is not ours to compute again.
         """
@@ -171,7 +171,7 @@ class Store:
 
 
 def signature(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is replaced; ``None`` where there is none."""
+    """Return what changes when a file is replaced; ``None`` if there is no file."""
     try:
         found = path.stat()
     except FileNotFoundError:

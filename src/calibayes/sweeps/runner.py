@@ -14,11 +14,11 @@ from typing import NamedTuple, Self
 
 from calibayes.errors import SweepError
 from calibayes.sweeps.backends import BrokenPoolError, opened
-from calibayes.sweeps.claims import abandoned, claim, claim_path, held_by
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature
-from calibayes.sweeps.trials import Job, Outcome, Post, keep, new_record, now
+from calibayes.sweeps.trial_locks import lock_owner, lock_path, release_abandoned, trial_lock
+from calibayes.sweeps.worker import Job, Outcome, WorkerContext, keep, new_record, now
 
-__all__ = ["DIED", "Kept", "Runner"]
+__all__ = ["DIED", "Runner", "StoredResult"]
 
 DIED = "WorkerDied"
 """The type of the failure of a trial whose process ended before its time."""
@@ -28,14 +28,14 @@ _DEATH = "A worker process ended before its time; what was under way is run agai
 Note = Callable[[str], None]
 
 
-class Kept(NamedTuple):
+class StoredResult(NamedTuple):
     """A result on disk."""
 
     path: Path
     record: Record
 
 
-Done = Callable[[Job, Kept], None]
+Done = Callable[[Job, StoredResult], None]
 
 
 class Runner:
@@ -75,12 +75,12 @@ class Runner:
     def __enter__(self) -> Self:
         self.store.open()
         folder, name = self.store.folder, f"sweep-{uuid.uuid4().hex[:12]}"
-        self._left_behind = abandoned(folder)
+        self._left_behind = release_abandoned(folder)
         with ExitStack() as stack:
-            stack.enter_context(claim(claim_path(folder, name), name, wait=True))
+            stack.enter_context(trial_lock(lock_path(folder, name), name, wait=True))
             self._pool = stack.enter_context(opened(*self._where))
             self._stack = stack.pop_all()
-        self._post = Post(folder, name, os.getpid(), self._pool.threads, self._pool.local)
+        self._context = WorkerContext(folder, name, os.getpid(), self._pool.threads, self._pool.local)
         return self
 
     def __exit__(
@@ -89,9 +89,9 @@ class Runner:
         try:
             return self._stack.__exit__(kind, error, trace)
         finally:
-            abandoned(self.store.folder)  # workers that were stopped were not to blame
+            release_abandoned(self.store.folder)  # workers that were stopped were not to blame
 
-    def take_stock(self, jobs: Sequence[Job], *, keep_failures: bool = False) -> tuple[dict[str, Kept], list[Job]]:
+    def take_stock(self, jobs: Sequence[Job], *, keep_failures: bool = False) -> tuple[dict[str, StoredResult], list[Job]]:
         """The results that are there, by key, and the jobs that are to be run: those without one, and those that failed."""
         there, found, missing = self._there(jobs), {}, []
         for job in jobs:
@@ -104,10 +104,10 @@ class Runner:
                 found[job.key] = kept
         return found, missing
 
-    def _there(self, jobs: Sequence[Job]) -> dict[str, Kept]:
+    def _there(self, jobs: Sequence[Job]) -> dict[str, StoredResult]:
         """The files with results of these jobs, by key; a damaged one is told of and counts as not there."""
         found = self.store.records(lambda _, error: self._tell(error), {job.key for job in jobs})
-        return {record.key: Kept(path, record) for path, record in found}
+        return {record.key: StoredResult(path, record) for path, record in found}
 
     def _tell(self, error: DamagedError) -> None:
         self._note(f"{error}. It is computed again.")
@@ -129,7 +129,7 @@ class Runner:
             left = {job.key: job for job in batches.popleft()}
             before = len(left)
             try:
-                with closing(self._pool.outcomes(list(left.values()), self._post, wait=wait)) as outcomes:
+                with closing(self._pool.outcomes(list(left.values()), self._context, wait=wait)) as outcomes:
                     for outcome in outcomes:
                         job = left.pop(outcome.key)
                         if outcome.what == "busy":
@@ -175,11 +175,11 @@ class Runner:
             return False
         if path is None or record is None or (record.error is not None and job.failed == signature(path)):
             return False
-        done(job, Kept(path, record))
+        done(job, StoredResult(path, record))
         return True
 
     def _was_under_way(self, job: Job) -> bool:
-        return held_by(claim_path(self.store.folder, job.key)) == self._post.sweep
+        return lock_owner(lock_path(self.store.folder, job.key)) == self._context.sweep
 
     def _after_death(self, suspects: list[Job], done: Done) -> list[list[Job]]:
         """The suspects in smaller company than they were in; one that was alone may be given up."""
@@ -198,7 +198,7 @@ class Runner:
         error = Failure(
             DIED, f"the process that ran it ended before its time, {times} times: killed, perhaps for want of memory."
         )
-        record = new_record(job, error=error, started=now(), seconds=0.0, threads=self._post.threads)
-        with claim(claim_path(self.store.folder, job.key), self._post.sweep, wait=True):
+        record = new_record(job, error=error, started=now(), seconds=0.0, threads=self._context.threads)
+        with trial_lock(lock_path(self.store.folder, job.key), self._context.sweep, wait=True):
             self.store.write(job.label, record)
         self._finish_if_there(job, done)

@@ -55,9 +55,9 @@ def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], wo
     """Members as trials of a sweep: a worker that is killed is started again."""
     import cloudpickle
 
-    from calibayes.sweeps.found import done_trial
-    from calibayes.sweeps.runner import Kept, Runner
-    from calibayes.sweeps.trials import Job
+    from calibayes.sweeps.runner import Runner, StoredResult
+    from calibayes.sweeps.sweep_results import done_trial
+    from calibayes.sweeps.worker import Job
 
     members = ensemble.members
     if any(call["on_epoch"] is not None for call in calls):
@@ -70,7 +70,7 @@ def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], wo
 
     found: dict[int, Any] = {}
 
-    def done(job: Job, kept: Kept) -> None:
+    def done(job: Job, kept: StoredResult) -> None:
         trial = done_trial(kept.path, kept.record, job.settings)
         if trial.error is not None:
             raise SweepError(f"Training member {job.settings['member'] + 1} failed: {trial.error}")

@@ -7,8 +7,8 @@ import io
 import tarfile
 from pathlib import Path
 
-from calibayes.data.fetching import DataSet, State
-from calibayes.data.fetching.archives import Bounds, unpack_tar
+from calibayes.data.fetching import DataSet, DataSetState
+from calibayes.data.fetching.archives import unpack_tar
 from calibayes.data.fetching.download import Remote
 
 __all__ = ["archive", "letters"]
@@ -24,15 +24,15 @@ def archive(**files: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def letters_state(path: Path) -> State:
+def letters_state(path: Path) -> DataSetState:
     if not path.is_dir():
-        return State("missing", "")
+        return DataSetState("missing", "")
     found = sorted(each.name for each in path.iterdir())
-    return State("whole", "its letters") if found == ["a", "b"] else State("damaged", f"it has {found}")
+    return DataSetState("whole", "its letters") if found == ["a", "b"] else DataSetState("damaged", f"it has {found}")
 
 
 def letters_made(source: Path, scratch: Path) -> Path:
-    unpack_tar(source, scratch / "unpacked", Bounds(10, 1000))
+    unpack_tar(source, scratch / "unpacked")
     return scratch / "unpacked" / "letters"
 
 

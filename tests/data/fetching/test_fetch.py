@@ -18,7 +18,7 @@ from tests.data.fetching.server import Served
 from tests.data.real import needs, place
 
 from calibayes.data.fetching import SETS, DataSet, fetch, obtain
-from calibayes.data.fetching.watching import Lines, Silence
+from calibayes.data.fetching.download_progress import NoProgress, ProgressLines
 from calibayes.errors import DownloadError, InvalidArgumentError
 
 
@@ -34,23 +34,23 @@ def visible(folder: Path) -> list[str]:
 
 def test_it_comes_is_unpacked_and_leaves_nothing_else(file: Served, wanted: DataSet, tmp_path: Path) -> None:
     told = io.StringIO()
-    assert obtain(wanted, tmp_path / "new", Lines(told)).status == "whole"
+    assert obtain(wanted, tmp_path / "new", ProgressLines(told)).status == "whole"
     assert (tmp_path / "new" / "sets" / "letters" / "a").read_bytes() == b"A"
     assert visible(tmp_path / "new") == ["sets"]
     assert told.getvalue().splitlines()[-1] == "Unpacking letters.tar.gz …"
 
 
 def test_what_is_there_is_not_asked_for(file: Served, wanted: DataSet, tmp_path: Path) -> None:
-    obtain(wanted, tmp_path, Silence())
-    assert obtain(wanted, tmp_path, Silence()).status == "whole"
+    obtain(wanted, tmp_path, NoProgress())
+    assert obtain(wanted, tmp_path, NoProgress()).status == "whole"
     assert len(file.asked) == 1
 
 
 def test_what_is_damaged_is_replaced_as_a_whole(file: Served, wanted: DataSet, tmp_path: Path) -> None:
-    obtain(wanted, tmp_path, Silence())
+    obtain(wanted, tmp_path, NoProgress())
     (tmp_path / "sets" / "letters" / "b").rename(tmp_path / "sets" / "letters" / "c")
     told = io.StringIO()
-    assert obtain(wanted, tmp_path, Lines(told)).status == "whole"
+    assert obtain(wanted, tmp_path, ProgressLines(told)).status == "whole"
     assert sorted(path.name for path in (tmp_path / "sets" / "letters").iterdir()) == ["a", "b"]
     assert "letters: it has ['a', 'c']. It will be replaced." in told.getvalue()
     assert visible(tmp_path) == ["sets"]
@@ -58,7 +58,7 @@ def test_what_is_damaged_is_replaced_as_a_whole(file: Served, wanted: DataSet, t
 
 def test_an_archive_put_there_by_hand_is_used_and_kept(file: Served, wanted: DataSet, tmp_path: Path) -> None:
     (tmp_path / "letters.tar.gz").write_bytes(file.content)
-    assert obtain(wanted, tmp_path, Silence()).status == "whole"
+    assert obtain(wanted, tmp_path, NoProgress()).status == "whole"
     assert visible(tmp_path) == ["letters.tar.gz", "sets"]
     assert file.asked == []
 
@@ -66,7 +66,7 @@ def test_an_archive_put_there_by_hand_is_used_and_kept(file: Served, wanted: Dat
 def test_another_file_put_there_by_hand_is_refused_and_kept(file: Served, wanted: DataSet, tmp_path: Path) -> None:
     (tmp_path / "letters.tar.gz").write_bytes(b"something else")
     with pytest.raises(DownloadError, match="is not the official file: its SHA-256 is not"):
-        obtain(wanted, tmp_path, Silence())
+        obtain(wanted, tmp_path, NoProgress())
     assert visible(tmp_path) == ["letters.tar.gz"]
 
 
@@ -75,7 +75,7 @@ def test_an_archive_with_other_things_in_it_changes_nothing(file: Served, tmp_pa
     damaged = tmp_path / "sets" / "letters"
     damaged.mkdir(parents=True)
     with pytest.raises(DownloadError, match=r"holds is damaged: it has \['x'\]"):
-        obtain(letters(file.url, file.content), tmp_path, Silence())
+        obtain(letters(file.url, file.content), tmp_path, NoProgress())
     assert list(damaged.iterdir()) == []
     assert visible(tmp_path) == ["letters.tar.gz", "sets"]
 
@@ -84,42 +84,42 @@ def test_what_a_killed_process_left_is_cleared_away(wanted: DataSet, tmp_path: P
     left = tmp_path / ".letters-abc"
     left.mkdir()
     (left / "half").write_bytes(b"")
-    obtain(wanted, tmp_path, Silence())
+    obtain(wanted, tmp_path, NoProgress())
     assert visible(tmp_path) == ["sets"]
 
 
 def test_without_a_network_the_message_says_where_to_put_the_file(wanted: DataSet, tmp_path: Path) -> None:
     lost = replace(wanted, remote=replace(wanted.remote, urls=("http://127.0.0.1:1/letters.tar.gz",)))
     with pytest.raises(DownloadError, match=r"no connection \(Connection refused\).*put it at '.*letters\.tar\.gz'") as caught:
-        obtain(lost, tmp_path, Silence())
+        obtain(lost, tmp_path, NoProgress())
     assert "\n" not in str(caught.value)
 
 
 def test_a_disk_without_room_is_told_before_anything_comes(file: Served, wanted: DataSet, tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match=r"Letters needs \d+ MB in .* but only [\d.]+ MB are free"):
-        obtain(replace(wanted, unpacked=10**18), tmp_path, Silence())
+        obtain(replace(wanted, unpacked=10**18), tmp_path, NoProgress())
     assert file.asked == []
 
 
 def test_a_folder_that_cannot_be_made_is_named(wanted: DataSet, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(DownloadError, match=r"Cannot write to '.*taken/sets': Not a directory"):
-        obtain(wanted, tmp_path / "taken" / "sets", Silence())
+        obtain(wanted, tmp_path / "taken" / "sets", NoProgress())
 
 
 def test_another_process_waits_and_then_finds_it_there(file: Served, wanted: DataSet, tmp_path: Path) -> None:
     file.gate.clear()
     code = (
         "import sys; from pathlib import Path; from tests.data.fetching.letters import letters;"
-        "from calibayes.data.fetching import obtain; from calibayes.data.fetching.watching import Lines;"
+        "from calibayes.data.fetching import obtain; from calibayes.data.fetching.download_progress import ProgressLines;"
         "source = letters(sys.argv[1], Path(sys.argv[2]).read_bytes());"
-        "print(obtain(source, Path(sys.argv[3]), Lines(sys.stdout)).status)"
+        "print(obtain(source, Path(sys.argv[3]), ProgressLines(sys.stdout)).status)"
     )
     copy = tmp_path / "copy"
     copy.write_bytes(file.content)
     command = [sys.executable, "-c", code, file.url, str(copy), str(tmp_path / "data")]
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(obtain, wanted, tmp_path / "data", Silence())
+        first = pool.submit(obtain, wanted, tmp_path / "data", NoProgress())
         while not file.asked:  # from then on it has the lock, and the server keeps it busy
             assert not first.done()
             time.sleep(0.005)

@@ -11,7 +11,7 @@ from calibayes.recipes.reproduce.cifar10 import CIFAR10Training
 from calibayes.recipes.reproduce.experiments import EXPERIMENTS, PRESETS, experiment
 from calibayes.recipes.reproduce.newsgroups import NewsgroupsTraining
 from calibayes.recipes.reproduce.repeat import command, only
-from calibayes.sweeps.arguments import choices
+from calibayes.sweeps.sweep_plan import choices
 
 BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from calibayes.data.fetching.completeness import DataSetState
+from calibayes.data.fetching.download_progress import DownloadProgress, progress_for
+from calibayes.data.fetching.downloadable_sets import SETS, DataSet, data_set
 from calibayes.data.fetching.fetch import fetch, obtain
-from calibayes.data.fetching.sets import SETS, DataSet, data_set
-from calibayes.data.fetching.states import State
-from calibayes.data.fetching.watching import Watcher, megabytes, watcher
 
-__all__ = ["SETS", "DataSet", "State", "Watcher", "data_set", "fetch", "megabytes", "obtain", "watcher"]
+__all__ = ["SETS", "DataSet", "DataSetState", "DownloadProgress", "data_set", "fetch", "obtain", "progress_for"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibayes.data.fetching.watching import Silence, Watcher
+from calibayes.data.fetching.download_progress import DownloadProgress, NoProgress
 from calibayes.errors import DownloadError
 
 __all__ = ["Remote", "download", "sha256_of"]
@@ -58,7 +58,13 @@ def sha256_of(path: Path) -> str:
 
 
 def download(
-    remote: Remote, target: Path, *, watch: Watcher | None = None, tries: int = 6, timeout: float = 30.0, wait: float = 1.0
+    remote: Remote,
+    target: Path,
+    *,
+    watch: DownloadProgress | None = None,
+    tries: int = 6,
+    timeout: float = 30.0,
+    wait: float = 1.0,
 ) -> None:
     """Download a file to ``target``, by way of ``target.part``, which a later call goes on with.
 
@@ -70,7 +76,7 @@ def download(
         timeout: seconds without a byte after which a connection counts as broken.
         wait: seconds before the second try; each further wait is twice as long.
     """
-    shown: Watcher = Silence() if watch is None else watch
+    shown: DownloadProgress = NoProgress() if watch is None else watch
     part = target.with_name(target.name + ".part")
     reasons: list[str] = []
     for url in remote.urls:
@@ -91,7 +97,7 @@ def download(
     raise DownloadError(f"Cannot download {'; '.join(reasons)}.")
 
 
-def _from(url: str, remote: Remote, part: Path, watch: Watcher, tries: int, timeout: float, wait: float) -> None:
+def _from(url: str, remote: Remote, part: Path, watch: DownloadProgress, tries: int, timeout: float, wait: float) -> None:
     """Bring ``part`` to its full length from one address, and check it."""
     for left in range(tries - 1, -1, -1):
         before = _length(part)
@@ -115,7 +121,7 @@ def _from(url: str, remote: Remote, part: Path, watch: Watcher, tries: int, time
     raise _LastingError(f"no whole file came in {tries} tries")
 
 
-def _transfer(url: str, remote: Remote, part: Path, watch: Watcher, timeout: float) -> None:
+def _transfer(url: str, remote: Remote, part: Path, watch: DownloadProgress, timeout: float) -> None:
     """Read what is still missing; what comes is written at once, so that nothing is lost when it ends early."""
     there = _length(part)
     with _opened(url, part, there, timeout) as response:
@@ -170,7 +176,7 @@ def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
 
 
 def _hopeless(reason: object) -> bool:
-    """Whether another try would fail too: no such host, nobody listens, no trust, or a proxy that says no."""
+    """Return True if another try would fail too: no such host, nobody listens, no trust, or a proxy that says no."""
     if isinstance(reason, TimeoutError):
         return False
     return not isinstance(reason, OSError) or isinstance(reason, _NO_HOST_OR_TRUST) or reason.errno in (None, *_AWAY)
@@ -204,7 +210,7 @@ def _count(text: str) -> int | None:
 
 
 def _validator(headers: Any) -> str:
-    """What says that a file is still the same one: a strong ETag, or the time of its last change."""
+    """Return what identifies this version of the file: a strong ETag, or the time of its last change."""
     tag = str(headers.get("ETag", ""))
     return tag if tag and not tag.startswith("W/") else str(headers.get("Last-Modified", ""))
 

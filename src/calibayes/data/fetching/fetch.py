@@ -7,12 +7,12 @@ import tempfile
 from pathlib import Path
 
 from calibayes.data.data_folder import data_folder
+from calibayes.data.fetching.completeness import DataSetState
 from calibayes.data.fetching.download import download, sha256_of
-from calibayes.data.fetching.lock import locked
-from calibayes.data.fetching.sets import DataSet, data_set
-from calibayes.data.fetching.states import State
-from calibayes.data.fetching.watching import Watcher, megabytes, watcher
+from calibayes.data.fetching.download_progress import DownloadProgress, progress_for
+from calibayes.data.fetching.downloadable_sets import DataSet, data_set
 from calibayes.errors import DownloadError
+from calibayes.wording import megabytes
 
 __all__ = ["fetch", "obtain"]
 
@@ -34,20 +34,28 @@ def fetch(name: str, folder: str | Path | None = None, progress: bool | None = N
         Where it is.
     """
     wanted = data_set(name)
-    with watcher(progress) as watch:
+    with progress_for(progress) as watch:
         obtain(wanted, data_folder(folder), watch)
     return data_folder(folder) / wanted.place
 
 
-def obtain(wanted: DataSet, folder: Path, watch: Watcher) -> State:
-    """What `fetch` does, for any `DataSet`; returns the state that it is then in."""
+def obtain(wanted: DataSet, folder: Path, watch: DownloadProgress) -> DataSetState:
+    """Do what `fetch` does, for any `DataSet`, and return the state that it is then in."""
+    from filelock import FileLock, Timeout
+
     place = folder / wanted.place
     state = wanted.state(place)
     if state.status in _USABLE:
         return state
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / f".{wanted.name}.lock", lambda: watch.note(f"Another process gets {wanted.title}: waiting …")):
+        lock = FileLock(folder / f".{wanted.name}.lock")
+        try:
+            holding = lock.acquire(blocking=False)
+        except Timeout:
+            watch.note(f"Another process gets {wanted.title}: waiting …")
+            holding = lock.acquire()
+        with holding:
             state = wanted.state(place)  # it may have come while we waited
             if state.status not in _USABLE:
                 if state.status == "damaged":
@@ -60,7 +68,7 @@ def obtain(wanted: DataSet, folder: Path, watch: Watcher) -> State:
     return state
 
 
-def _get(wanted: DataSet, folder: Path, watch: Watcher) -> State:
+def _get(wanted: DataSet, folder: Path, watch: DownloadProgress) -> DataSetState:
     archive = folder / wanted.archive
     by_hand = archive.exists()
     if not by_hand:
@@ -83,7 +91,7 @@ def _get(wanted: DataSet, folder: Path, watch: Watcher) -> State:
     return state
 
 
-def _unpack(wanted: DataSet, archive: Path, folder: Path) -> State:
+def _unpack(wanted: DataSet, archive: Path, folder: Path) -> DataSetState:
     """Make the data set beside its place, look at it, and only then move it there."""
     prefix = f".{wanted.name}-"
     for left in folder.glob(f"{prefix}*"):  # by a process that was killed, for we have the lock

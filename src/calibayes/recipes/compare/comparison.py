@@ -15,7 +15,7 @@ from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.recipes.compare.verdict import Verdict, decide
-from calibayes.sweeps.progress import Progress
+from calibayes.sweeps.sweep_progress import SweepProgress
 
 __all__ = ["Comparison", "compare"]
 
@@ -68,7 +68,7 @@ def compare(
     methods: Sequence[str] | None = None,
     folder: Path | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: SweepProgress | None = None,
 ) -> Comparison:
     r"""Train methods over seeds, plain and temperature-scaled, and find out which to use.
 

@@ -26,7 +26,7 @@ from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.compare.verdict import RANKING
 from calibayes.recipes.compare.words import closing_words
 from calibayes.report import study, write_page
-from calibayes.sweeps.folder import machine, prepare, unwritable, versions, write_whole
+from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_whole
 
 __all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "title_in", "write"]
 

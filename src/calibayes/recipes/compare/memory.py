@@ -16,9 +16,9 @@ from calibayes.recipes.compare import jobs
 from calibayes.recipes.compare.jobs import OPTIMIZER, Probs, Tested, Trained, load, scored
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task, digest
-from calibayes.sweeps.folder import versions
 from calibayes.sweeps.records import Record
-from calibayes.sweeps.trials import Job
+from calibayes.sweeps.results_folder import versions
+from calibayes.sweeps.worker import Job
 
 __all__ = ["RECIPE", "Memory"]
 

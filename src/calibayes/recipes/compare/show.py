@@ -16,8 +16,8 @@ from calibayes.recipes.compare.settings import Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
 from calibayes.recipes.compare.trainings import default_workers
 from calibayes.recipes.compare.words import above_table, closing_words, opening_words, scores_table
-from calibayes.sweeps.folder import prepare
-from calibayes.sweeps.progress import Progress
+from calibayes.sweeps.results_folder import prepare
+from calibayes.sweeps.sweep_progress import SweepProgress
 from calibayes.terminal import as_text, print_results, print_written
 
 __all__ = ["show"]
@@ -57,7 +57,7 @@ def show(
         aside.print(
             f"{folder} holds a comparison on {other}: its table and page will be replaced.", soft_wrap=True, markup=False
         )
-    progress = Progress(aside, "training", "testing")
+    progress = SweepProgress(aside, "training", "testing")
     try:
         found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
         words = Text(closing_words(found.verdict, found.differences, settings, task))

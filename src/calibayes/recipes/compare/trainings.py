@@ -19,10 +19,10 @@ from calibayes.recipes.compare.memory import Memory
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import Task, check_portable
 from calibayes.sweeps.backends import cores
-from calibayes.sweeps.progress import Progress
 from calibayes.sweeps.records import Record
-from calibayes.sweeps.runner import Kept, Runner
-from calibayes.sweeps.trials import Job
+from calibayes.sweeps.runner import Runner, StoredResult
+from calibayes.sweeps.sweep_progress import SweepProgress
+from calibayes.sweeps.worker import Job
 
 __all__ = ["RULE", "Trainings", "choose", "default_workers", "run_trainings"]
 
@@ -80,7 +80,7 @@ def run_trainings(
     *,
     folder: Path | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: SweepProgress | None = None,
 ) -> Trainings:
     r"""Train every method with its best $\lambda$ and $\beta$, and let them predict the test examples.
 
@@ -101,7 +101,7 @@ def run_trainings(
     begin = time.monotonic()
     data = jobs.load(task, settings)  # wrong sizes are found before processes start
     memory = Memory.of(task, settings)
-    shown = Progress(None) if progress is None else progress
+    shown = SweepProgress(None) if progress is None else progress
     candidates = settings.candidates()
     seeds = range(1, settings.seeds)
     # A method with a single candidate has nothing to choose: its other seeds need not wait.
@@ -187,7 +187,7 @@ def _completed(
     found = {key: read(kept.record) for key, kept in there.items()}
     from_before(list(found.values()))
 
-    def finished(job: Job, kept: Kept) -> None:
+    def finished(job: Job, kept: StoredResult) -> None:
         found[job.key] = read(kept.record)
         done(found[job.key])
 

@@ -14,7 +14,7 @@ from calibayes.recipes.compare.jobs import OPTIMIZER
 from calibayes.recipes.compare.settings import Run
 from calibayes.recipes.compare.trainings import RULE
 from calibayes.recipes.demo.run import Results
-from calibayes.sweeps.folder import machine, unwritable, versions
+from calibayes.sweeps.results_folder import machine, unwritable, versions
 
 __all__ = ["FILES", "describe", "write"]
 

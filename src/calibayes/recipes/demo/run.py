@@ -9,7 +9,7 @@ from calibayes.metrics import Scores, reliability_bins
 from calibayes.recipes.compare.settings import Run, Settings
 from calibayes.recipes.compare.task import FASHION_MNIST, Task
 from calibayes.recipes.compare.trainings import run_trainings
-from calibayes.sweeps.progress import Progress
+from calibayes.sweeps.sweep_progress import SweepProgress
 
 __all__ = ["MIXTURE", "Results", "run_demo", "with_mixture"]
 
@@ -47,7 +47,7 @@ def run_demo(
     *,
     task: Task = FASHION_MNIST,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: SweepProgress | None = None,
 ) -> Results:
     """Train FNN, BNN, CA-FNN, CA-BNN and a mixture on Fashion-MNIST, and score them on the test images.
 

@@ -16,8 +16,8 @@ from calibayes.recipes.compare.words import opening_words
 from calibayes.recipes.demo.files import FILES, write
 from calibayes.recipes.demo.run import run_demo, with_mixture
 from calibayes.recipes.demo.words import closing_words, table
-from calibayes.sweeps.folder import prepare
-from calibayes.sweeps.progress import Progress
+from calibayes.sweeps.results_folder import prepare
+from calibayes.sweeps.sweep_progress import SweepProgress
 from calibayes.terminal import as_text, print_results, print_written
 
 __all__ = ["show"]
@@ -41,7 +41,7 @@ def show(
     workers = default_workers() if workers is None else positive_integer("workers", workers)
     settings = with_mixture(settings)
     aside.print(opening_words(FASHION_MNIST, settings, workers), soft_wrap=True)
-    results = run_demo(settings, workers=workers, progress=Progress(aside, "training", "testing"))
+    results = run_demo(settings, workers=workers, progress=SweepProgress(aside, "training", "testing"))
     found = Group(table(results), Text(closing_words(results)))
     print_results(console, found)
     write(results, folder, printed=as_text(found), command=command)

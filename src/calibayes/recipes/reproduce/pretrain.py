@@ -20,7 +20,7 @@ from calibayes.objective import Objective
 from calibayes.posterior import Point
 from calibayes.predictive import predict
 from calibayes.recipes.reproduce.cifar10 import made, parts
-from calibayes.sweeps.folder import machine, prepare, versions, write_whole
+from calibayes.sweeps.results_folder import machine, prepare, versions, write_whole
 from calibayes.training import fit
 
 __all__ = ["PRETRAININGS", "Pretraining", "pretrain"]

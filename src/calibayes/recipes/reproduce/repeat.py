@@ -9,7 +9,7 @@ from typing import Any
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.reproduce.experiments import Experiment, Part
-from calibayes.sweeps.grid import varying
+from calibayes.sweeps.settings_grid import varying
 from calibayes.wording import did_you_mean
 
 __all__ = ["command", "only"]

@@ -14,8 +14,8 @@ from calibayes.recipes.reproduce.found import FoundPart, found_parts
 from calibayes.recipes.reproduce.repeat import command, only
 from calibayes.recipes.reproduce.table import samples_table, scores_table, summary
 from calibayes.sweeps import Trial, read, sweep
-from calibayes.sweeps.folder import prepare, write_whole
 from calibayes.sweeps.identity import function_and_name
+from calibayes.sweeps.results_folder import prepare, write_whole
 from calibayes.terminal import as_text
 
 if TYPE_CHECKING:

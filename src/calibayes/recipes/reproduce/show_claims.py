@@ -11,7 +11,7 @@ from calibayes.recipes.reproduce.claims import Claim, claims
 from calibayes.recipes.reproduce.experiments import experiment
 from calibayes.recipes.reproduce.found import FoundPart
 from calibayes.recipes.reproduce.show import recorded
-from calibayes.sweeps.folder import write_whole
+from calibayes.sweeps.results_folder import write_whole
 from calibayes.terminal import as_text
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from calibayes.data.fetching.watching import Bar, Lines, Silence, watcher
+from calibayes.data.fetching.download_progress import NoProgress, ProgressBar, ProgressLines, progress_for
 
 
 class Terminal(io.StringIO):
@@ -13,16 +13,16 @@ class Terminal(io.StringIO):
 
 
 def test_the_stream_decides() -> None:
-    assert isinstance(watcher(None, Terminal()), Bar)
-    assert isinstance(watcher(True, Terminal()), Bar)
-    assert type(watcher(False, Terminal())) is Silence
-    assert isinstance(watcher(True, io.StringIO()), Lines)
-    assert type(watcher(None, io.StringIO())) is Silence
+    assert isinstance(progress_for(None, Terminal()), ProgressBar)
+    assert isinstance(progress_for(True, Terminal()), ProgressBar)
+    assert type(progress_for(False, Terminal())) is NoProgress
+    assert isinstance(progress_for(True, io.StringIO()), ProgressLines)
+    assert type(progress_for(None, io.StringIO())) is NoProgress
 
 
 def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
     told = io.StringIO()
-    with watcher(True, told) as watch:
+    with progress_for(True, told) as watch:
         watch.begin("file.zip", 862_182_613)
         for done in range(0, 862_182_613, 1 << 18):
             watch.reached(done)
@@ -35,7 +35,7 @@ def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
 
 def test_a_size_that_is_not_known_is_not_shown() -> None:
     told = io.StringIO()
-    watch = Lines(told)
+    watch = ProgressLines(told)
     watch.begin("file.th", None)
     watch.reached(1000)
     assert told.getvalue() == "file.th\n"
@@ -43,7 +43,7 @@ def test_a_size_that_is_not_known_is_not_shown() -> None:
 
 def test_a_terminal_has_a_bar() -> None:
     told = Terminal()
-    with watcher(None, told) as watch:
+    with progress_for(None, told) as watch:
         watch.begin("file.zip", 2_000_000)
         watch.reached(500_000)
         watch.begin("file.zip", 2_000_000)  # it broke off, and goes on

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.found import Sweep, single_values
+from calibayes.sweeps.sweep_results import Sweep, single_values
 from calibayes.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ _ODD = {None: math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as file
 
 
 def _numbers(values: dict[str, Any], known: Sequence[str]) -> dict[str, float]:
-    """The numbers of a result, among those that are numbers in some result."""
+    """Return the numbers of a result, among those that are numbers in some result.
+
+    By hand: in a data frame a number that is missing cannot be told from one that is not finite.
+    """
     numbers = {}
     for name in known:
         value = values.get(name, "")

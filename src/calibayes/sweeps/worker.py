@@ -1,4 +1,4 @@
-"""What a worker does: claim a trial, run it unless its result is there, and write the result down."""
+"""The work of a worker: lock a trial, run it unless its result exists, and store the result."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from typing import Any, Literal
 import torch
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.claims import claim, claim_path
-from calibayes.sweeps.folder import machine, versions
 from calibayes.sweeps.identity import key
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature, storable
+from calibayes.sweeps.results_folder import machine, versions
+from calibayes.sweeps.trial_locks import lock_path, trial_lock
 
-__all__ = ["Job", "Outcome", "Post", "keep", "new_record", "now", "perform"]
+__all__ = ["Job", "Outcome", "WorkerContext", "keep", "new_record", "now", "perform"]
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Post:
-    """For whom workers work.
+class WorkerContext:
+    """The sweep that a worker works for.
 
     Attributes:
         folder: where the results are.
@@ -75,7 +75,7 @@ class Post:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a trial.
+    """The outcome of a trial.
 
     Attributes:
         key: which it was.
@@ -89,19 +89,19 @@ class Outcome:
     record: Record | None = None
 
 
-def perform(job: Job, post: Post, wait: bool) -> Outcome:
+def perform(job: Job, context: WorkerContext, wait: bool) -> Outcome:
     """Run a trial and keep its result, unless it is there, or is being made by another process and we do not ``wait``."""
-    with _settled(post):
-        if not claim_path(post.folder, post.sweep).exists():
+    with _settled(context):
+        if not lock_path(context.folder, context.sweep).exists():
             # A machine that does not see the folder: whoever started the sweep writes the result down.
-            return Outcome(job.key, "done", _run(job, post))
-        store = Store(post.folder)
-        with claim(claim_path(post.folder, job.key), post.sweep, wait=wait) as ours:
+            return Outcome(job.key, "done", _run(job, context))
+        store = Store(context.folder)
+        with trial_lock(lock_path(context.folder, job.key), context.sweep, wait=wait) as ours:
             if not ours:
                 return Outcome(job.key, "busy")
             if _is_known(store, job):
                 return Outcome(job.key, "known")
-            keep(store, job, _run(job, post))
+            keep(store, job, _run(job, context))
             return Outcome(job.key, "done")
 
 
@@ -143,7 +143,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _run(job: Job, post: Post) -> Record:
+def _run(job: Job, context: WorkerContext) -> Record:
     started, begin = now(), time.monotonic()
     result, error = None, None
     try:
@@ -153,11 +153,11 @@ def _run(job: Job, post: Post) -> Record:
             raise TypeError(f"Expected the trial to return a dict, but got {found!r} ({type(found).__name__}).")
         result = storable(found)
     except BaseException as raised:  # sys.exit() in a trial ends the trial, not its worker
-        if isinstance(raised, KeyboardInterrupt) and post.pid not in _serving:
+        if isinstance(raised, KeyboardInterrupt) and context.pid not in _serving:
             raise
         error = _failure(raised)
     seconds = time.monotonic() - begin
-    return new_record(job, result=result, error=error, started=started, seconds=seconds, threads=post.threads)
+    return new_record(job, result=result, error=error, started=started, seconds=seconds, threads=context.threads)
 
 
 def _failure(raised: BaseException) -> Failure:
@@ -169,7 +169,7 @@ def _failure(raised: BaseException) -> Failure:
 
 
 def _is_known(store: Store, job: Job) -> bool:
-    """Whether a result is there that was not there when the sweep started, or not as the failure that it was."""
+    """Return True if there is a result other than the failure that the sweep found when it started."""
     path = store.find(job.key, job.label)
     if path is None:
         return False
@@ -181,13 +181,13 @@ def _is_known(store: Store, job: Job) -> bool:
 
 
 @contextmanager
-def _settled(post: Post) -> Iterator[None]:
+def _settled(context: WorkerContext) -> Iterator[None]:
     """Take as many threads as are given; a process of its own leaves Ctrl-C to the one that started it."""
     before = torch.get_num_threads()
-    if post.threads is not None:
-        torch.set_num_threads(post.threads)
-    if os.getpid() != post.pid and post.local:
-        _serve(post.pid)
+    if context.threads is not None:
+        torch.set_num_threads(context.threads)
+    if os.getpid() != context.pid and context.local:
+        _serve(context.pid)
     try:
         yield
     finally:

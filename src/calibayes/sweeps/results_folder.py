@@ -55,7 +55,7 @@ def unwritable(folder: Path, error: OSError) -> InvalidArgumentError:
 
 
 def versions() -> dict[str, str]:
-    """What computed the numbers."""
+    """Return the versions of the software that computed the results."""
     return {
         "python": platform.python_version(),
         "torch": str(torch.__version__),
@@ -65,7 +65,7 @@ def versions() -> dict[str, str]:
 
 
 def machine(**others: Any) -> dict[str, Any]:
-    """Where they were computed."""
+    """Return the machine that computed the results."""
     return {"platform": platform.platform(), "cpu": _cpu(), **others}
 
 

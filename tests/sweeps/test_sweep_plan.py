@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.sweeps.arguments import Plan, choices, read_plan
+from calibayes.sweeps.sweep_plan import SweepPlan, choices, read_plan
 
 PLAN = """
 trial = "package.module:function"
@@ -80,10 +80,10 @@ def test_a_setting_is_named_once() -> None:
 
 def test_seeds_and_a_setting_of_that_name_do_not_go_together() -> None:
     with pytest.raises(InvalidArgumentError, match=r"seeds or the setting seed, but got 2 and \[3, 4\]"):
-        Plan(settings={"seed": [3, 4]}).combinations({}, 2)
-    assert Plan(seeds=3).combinations({"seed": [7]}, None) == [{"seed": 7}]
+        SweepPlan(settings={"seed": [3, 4]}).combinations({}, 2)
+    assert SweepPlan(seeds=3).combinations({"seed": [7]}, None) == [{"seed": 7}]
     with pytest.raises(InvalidArgumentError, match="`seeds` to be at most 100,000, but got 1000000000"):
-        Plan().combinations({}, 10**9)
+        SweepPlan().combinations({}, 10**9)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whether a data set is there, and whole."""
+"""Checks that a data set is present and complete."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 from calibayes.data.data_folder import visible
 from calibayes.data.fetching.download import sha256_of
 
-__all__ = ["State", "cifar10_state", "glove_state", "newsgroups_state", "resnet20_state"]
+__all__ = ["DataSetState", "cifar10_state", "glove_state", "newsgroups_state", "resnet20_state"]
 
 
-class State(NamedTuple):
-    """What was found.
+class DataSetState(NamedTuple):
+    """The state of a data set on this machine.
 
     Attributes:
         status: ``"whole"`` is what was published; ``"partial"`` is less than that, but can be used as it is.
@@ -24,7 +24,7 @@ class State(NamedTuple):
     note: str
 
 
-_MISSING = State("missing", "")
+_MISSING = DataSetState("missing", "")
 
 # How many articles each group has for training and for testing.
 _GROUPS = {
@@ -66,56 +66,56 @@ _GLOVE_WORDS = 400_000
 _RESNET20_SHA256 = "8c335f485fbffbdf312ca735005b4a88d95d019993aa950f114341cfcb889e7b"
 
 
-def newsgroups_state(path: Path) -> State:
+def newsgroups_state(path: Path) -> DataSetState:
     """The state of ``20news-bydate``: by the number of articles of each group in each part."""
     if not path.is_dir():
         return _MISSING
     for place, part in enumerate(("train", "test")):
         folder = path / f"20news-bydate-{part}"
         if not folder.is_dir():
-            return State("damaged", f"there is no folder {folder.name!r}")
+            return DataSetState("damaged", f"there is no folder {folder.name!r}")
         for group, counts in _GROUPS.items():
             articles = visible(folder / group) if (folder / group).is_dir() else []
             if len(articles) != counts[place]:
-                return State("damaged", f"{folder.name}/{group} has {len(articles)} articles instead of {counts[place]}")
+                return DataSetState("damaged", f"{folder.name}/{group} has {len(articles)} articles instead of {counts[place]}")
             if empty := [each.name for each in articles if not each.stat().st_size]:
-                return State("damaged", f"{folder.name}/{group}/{empty[0]} is empty")
+                return DataSetState("damaged", f"{folder.name}/{group}/{empty[0]} is empty")
         others = [each.name for each in visible(folder) if each.name not in _GROUPS]
         if others:
-            return State("damaged", f"{folder.name} has {others[0]!r}, which is not one of its groups")
-    return State("whole", "number of articles in every group")
+            return DataSetState("damaged", f"{folder.name} has {others[0]!r}, which is not one of its groups")
+    return DataSetState("whole", "number of articles in every group")
 
 
-def cifar10_state(path: Path) -> State:
+def cifar10_state(path: Path) -> DataSetState:
     """The state of ``cifar-10-batches-bin``: by the SHA-256 of its files."""
     if not path.is_dir():
         return _MISSING
     for name, expected in _CIFAR10_SHA256.items():
         file = path / name
         if not file.is_file():
-            return State("damaged", f"there is no file {name!r}")
+            return DataSetState("damaged", f"there is no file {name!r}")
         if sha256_of(file) != expected:
-            return State("damaged", f"{name!r} does not have the SHA-256 of the official file")
-    return State("whole", "SHA-256 of every file")
+            return DataSetState("damaged", f"{name!r} does not have the SHA-256 of the official file")
+    return DataSetState("whole", "SHA-256 of every file")
 
 
-def glove_state(path: Path) -> State:
+def glove_state(path: Path) -> DataSetState:
     """The state of ``glove.6B.100d.txt``: by its SHA-256, or of an extract of it by the form of its lines."""
     if not path.is_file():
         return _MISSING
     if sha256_of(path) == _GLOVE_SHA256:
-        return State("whole", "SHA-256")
+        return DataSetState("whole", "SHA-256")
     words = 0
     with path.open("rb") as lines:
         for words, line in enumerate(lines, start=1):
             if line.count(b" ") != 100 or not line.endswith(b"\n"):
-                return State("damaged", f"line {words} is not a word and 100 numbers")
+                return DataSetState("damaged", f"line {words} is not a word and 100 numbers")
     if not 0 < words < _GLOVE_WORDS:
-        return State("damaged", f"it has {words:,} words, but not the SHA-256 of the official file")
-    return State("partial", f"{words:,} of {_GLOVE_WORDS:,} words")
+        return DataSetState("damaged", f"it has {words:,} words, but not the SHA-256 of the official file")
+    return DataSetState("partial", f"{words:,} of {_GLOVE_WORDS:,} words")
 
 
-def resnet20_state(path: Path) -> State:
+def resnet20_state(path: Path) -> DataSetState:
     """The state of ``resnet20-cifar10.safetensors``: by the SHA-256 of its weights."""
     if not path.is_file():
         return _MISSING
@@ -124,10 +124,10 @@ def resnet20_state(path: Path) -> State:
     try:
         found = _weights_digest(path)
     except (SafetensorError, OSError, ValueError) as error:
-        return State("damaged", f"it cannot be read ({error})")
+        return DataSetState("damaged", f"it cannot be read ({error})")
     if found != _RESNET20_SHA256:
-        return State("damaged", "its weights are not those of the published network")
-    return State("whole", "SHA-256 of the weights")
+        return DataSetState("damaged", "its weights are not those of the published network")
+    return DataSetState("whole", "SHA-256 of the weights")
 
 
 def _weights_digest(path: Path) -> str:

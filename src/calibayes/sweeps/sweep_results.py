@@ -1,4 +1,4 @@
-"""What a sweep found: its trials with their settings and results, as a list and as a table."""
+"""The results of a sweep: its trials with their settings and results, as a list and as a table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import DataError
-from calibayes.sweeps.grid import varying
 from calibayes.sweeps.records import DamagedError, Failure, Record, Store
+from calibayes.sweeps.settings_grid import varying
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +31,12 @@ class Trial:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What it was called with."""
+        """The settings that it was called with."""
         return self.record.settings
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What it returned, or ``None`` if it failed; arrays and tensors are read from the file, each time anew."""
+        """Its result, or ``None`` if it failed; arrays and tensors are read from the file, each time anew."""
         if self.path.suffix == ".json":
             return self.record.result
         try:
@@ -49,12 +49,12 @@ class Trial:
 
     @property
     def error(self) -> Failure | None:
-        """Why it failed, or ``None`` if it did not."""
+        """The reason why it failed, or ``None`` if it did not."""
         return self.record.error
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """The time it took, in seconds."""
         return self.record.seconds
 
 
@@ -113,7 +113,7 @@ class Sweep:
 
 
 def read(folder: str | Path, trial: str | None = None) -> Sweep:
-    """What is in a folder of results, without running anything.
+    """Read a folder of results without running anything.
 
     Args:
         folder: the folder of a sweep.

@@ -1,53 +1,57 @@
-"""How a download is shown: a bar on a terminal, a few lines elsewhere."""
+"""The progress of a download: a bar on a terminal, a few lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Protocol, TextIO
+from typing import Self, TextIO, final
 
 from calibayes.terminal import ProgressDisplay, status_console
 from calibayes.wording import megabytes
 
-__all__ = ["Bar", "Lines", "Silence", "Watcher", "megabytes", "watcher"]
+__all__ = ["DownloadProgress", "NoProgress", "ProgressBar", "ProgressLines", "progress_for"]
 
 _STEPS = 10
 
 
-class Watcher(Protocol):
-    """Is told how far a download is."""
+class DownloadProgress(ABC):
+    """Shows how far a download is; a context manager."""
 
+    @abstractmethod
     def note(self, text: str) -> None:
-        """Something that is worth a line."""
-        ...
+        """Show a line of text."""
 
+    @abstractmethod
     def begin(self, what: str, total: int | None) -> None:
-        """A transfer of ``total`` bytes starts, or starts again."""
-        ...
+        """Start, or start again, a transfer of ``total`` bytes."""
 
+    @abstractmethod
     def reached(self, done: int) -> None:
-        """``done`` bytes are there."""
-        ...
+        """Show that ``done`` bytes have arrived."""
 
-    def __enter__(self) -> Watcher: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
 
 
-def watcher(progress: bool | None = None, stream: TextIO | None = None) -> Watcher:
-    """What suits the stream: a `Bar` on a terminal, otherwise `Lines`.
+def progress_for(progress: bool | None = None, stream: TextIO | None = None) -> DownloadProgress:
+    """Return what suits the stream: a `ProgressBar` on a terminal, otherwise `ProgressLines`.
 
     Args:
-        progress: false for `Silence`, true for something to see; by default something to see on a terminal alone.
+        progress: false for `NoProgress`, true for something to see; by default something to see on a terminal alone.
         stream: where to; by default standard error.
     """
     stream = sys.stderr if stream is None else stream
     if stream.isatty():
-        return Silence() if progress is False else Bar(stream)
-    return Lines(stream) if progress else Silence()
+        return NoProgress() if progress is False else ProgressBar(stream)
+    return ProgressLines(stream) if progress else NoProgress()
 
 
-class Silence:
+@final
+class NoProgress(DownloadProgress):
     """Shows nothing."""
 
     def note(self, text: str) -> None:
@@ -59,14 +63,9 @@ class Silence:
     def reached(self, done: int) -> None:
         """Nothing."""
 
-    def __enter__(self) -> Silence:
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        pass
-
-
-class Lines(Silence):
+@final
+class ProgressLines(DownloadProgress):
     """A line at the start and at every tenth of the way: for files and pipes."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -78,7 +77,7 @@ class Lines(Silence):
         print(text, file=self._stream, flush=True)
 
     def begin(self, what: str, total: int | None) -> None:
-        """What comes, and how large it is."""
+        """Show the name and the size of the file."""
         self._what, self._total, self._shown = what, total or 0, 0
         self.note(f"{what}: {megabytes(total)}" if total else what)
 
@@ -90,7 +89,8 @@ class Lines(Silence):
             self.note(f"{self._what}: {100 * tenths // _STEPS} %")
 
 
-class Bar(Silence):
+@final
+class ProgressBar(DownloadProgress):
     """A bar with rate and time left, by rich."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -105,10 +105,10 @@ class Bar(Silence):
         self._display.begin(what, total)
 
     def reached(self, done: int) -> None:
-        """Where the bar ends."""
+        """Move the end of the bar."""
         self._display.update(done)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         self._display.__enter__()
         return self
 

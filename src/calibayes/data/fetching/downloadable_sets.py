@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibayes.data.fetching.archives import Bounds, unpack_tar, unpack_zip
+from calibayes.data.fetching.archives import unpack_tar, unpack_zip_member
+from calibayes.data.fetching.completeness import DataSetState, cifar10_state, glove_state, newsgroups_state, resnet20_state
 from calibayes.data.fetching.download import Remote
-from calibayes.data.fetching.states import State, cifar10_state, glove_state, newsgroups_state, resnet20_state
 from calibayes.errors import DownloadError, InvalidArgumentError
 
 __all__ = ["SETS", "DataSet", "data_set"]
@@ -42,7 +42,7 @@ class DataSet:
     place: str
     unpacked: int
     prepare: Callable[[Path, Path], Path]
-    state: Callable[[Path], State]
+    state: Callable[[Path], DataSetState]
 
 
 def data_set(name: str) -> DataSet:
@@ -53,18 +53,17 @@ def data_set(name: str) -> DataSet:
 
 
 def _newsgroups(archive: Path, scratch: Path) -> Path:
-    unpack_tar(archive, scratch / "20news-bydate", Bounds(files=20_000, size=100_000_000))
+    unpack_tar(archive, scratch / "20news-bydate")
     return scratch / "20news-bydate"
 
 
 def _cifar10(archive: Path, scratch: Path) -> Path:
-    unpack_tar(archive, scratch / "unpacked", Bounds(files=20, size=200_000_000))
+    unpack_tar(archive, scratch / "unpacked")
     return scratch / "unpacked" / "cifar-10-batches-bin"
 
 
 def _glove(archive: Path, scratch: Path) -> Path:
-    unpack_zip(archive, scratch / "unpacked", Bounds(files=1, size=400_000_000), only=(_GLOVE_FILE,))
-    return scratch / "unpacked" / _GLOVE_FILE
+    return unpack_zip_member(archive, _GLOVE_FILE, scratch / "unpacked")
 
 
 def _resnet20(checkpoint: Path, scratch: Path) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from tests.data.real import needs, place
 
 from calibayes.data.fetching import SETS
-from calibayes.data.fetching.states import cifar10_state, glove_state, newsgroups_state, resnet20_state
+from calibayes.data.fetching.completeness import cifar10_state, glove_state, newsgroups_state, resnet20_state
 from calibayes.data.newsgroups import ARTICLES
 
 

@@ -1,4 +1,4 @@
-"""How far an experiment is and how long it will still take: a bar on a terminal, plain lines elsewhere."""
+"""The progress of an experiment and the time left: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from calibayes.wording import clock
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress"]
+__all__ = ["SweepProgress"]
 
 
-class Progress:
+class SweepProgress:
     """Progress of jobs that differ in cost.
 
     Args:
@@ -32,7 +32,7 @@ class Progress:
 
     @property
     def done(self) -> int:
-        """How many of the jobs that are counted are behind us, those from before among them."""
+        """The number of counted jobs that are done, including those done before."""
         return self._count
 
     @contextmanager

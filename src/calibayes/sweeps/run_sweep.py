@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from calibayes.checks import non_negative_integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.backends import BACKENDS
-from calibayes.sweeps.found import Sweep, Trial, done_trial
-from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import Function, function_and_name
 from calibayes.sweeps.mlflow_log import MlflowLog
-from calibayes.sweeps.progress import Progress
 from calibayes.sweeps.records import Record
-from calibayes.sweeps.runner import Kept, Runner
-from calibayes.sweeps.trials import Job
+from calibayes.sweeps.runner import Runner, StoredResult
+from calibayes.sweeps.settings_grid import checked, varying
+from calibayes.sweeps.sweep_progress import SweepProgress
+from calibayes.sweeps.sweep_results import Sweep, Trial, done_trial
+from calibayes.sweeps.worker import Job
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,12 +92,12 @@ def sweep(
     jobs = [Job(call, known_as, version, each, _label(label, known_as, each)) for each in every]
     unique = list({job.key: job for job in jobs}.values())
     costs = {job.key: 1.0 if cost is None else positive("cost", cost(job.settings)) for job in unique}
-    shown = Progress(_console(progress))
+    shown = SweepProgress(_console(progress))
     names = varying(every)
     found: dict[str, Trial] = {}
     log: MlflowLog | None = None
 
-    def done(job: Job, kept: Kept) -> None:
+    def done(job: Job, kept: StoredResult) -> None:
         record = kept.record
         found[job.key] = done_trial(kept.path, record, job.settings)
         if log is not None:
