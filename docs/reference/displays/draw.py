@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/displays.md beside itself: ``python docs/displays/draw.py [name …]``, ten minutes for all."""
+"""Draws the pictures of docs/reference/displays.md beside itself: ``python docs/reference/displays/draw.py [name …]``, ten minutes for all."""
 
 from __future__ import annotations
 
