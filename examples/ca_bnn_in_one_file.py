@@ -1,8 +1,8 @@
 """CA-BNN from data to reliability diagram, in one file of plain PyTorch: read it from top to bottom.
 
 "Calibration-Aware Bayesian Learning" (Huang, Park and Simeone 2023, https://arxiv.org/abs/2305.07504) with nothing left out, on
-3,000 of the Fashion-MNIST images that come with calibayes, and without importing it. The library does the same on any network, and
-faster; tests/test_ca_bnn_in_one_file.py checks that both end with the same weights and probabilities.
+3,000 of the Fashion-MNIST images that come with calibayes, but without importing it. The library does the same on any network,
+and faster; tests/test_ca_bnn_in_one_file.py checks that both end with the same weights and probabilities.
 
     python examples/ca_bnn_in_one_file.py [folder for the picture]
 """
