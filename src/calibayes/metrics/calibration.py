@@ -101,8 +101,9 @@ def ece_squared_debiased(
 def ece_equal_mass(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
     r"""The expected calibration error with bins that hold the same number of examples; arguments as `ece`.
 
-    Also called adaptive ECE (Nixon et al. 2019, https://arxiv.org/abs/1904.01685). Where confidences crowd near 1, bins of equal
-    width put nearly all examples into one; these do not. Examples of the same confidence stay in one bin, that of the middle of their ranks.
+    Also called adaptive ECE (Nixon et al. 2019, https://arxiv.org/abs/1904.01685). Where confidences crowd near 1, bins of
+    equal width put nearly all examples into one; these do not. Examples of the same confidence stay in one bin, that of the
+    middle of their ranks.
 
     Examples:
         >>> round(ece_equal_mass(torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1]), bins=2), 6)
