@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Pages that lie at the top of the repository, and what they are called in the site."""
 
-_UP = re.compile(r"\[([^\]]*)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
+_UP = re.compile(r"\[([^\]]*)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 _DOWN = re.compile(r"\]\(docs/([^)\s]+)\)")
 _HERE = re.compile(r"\]\((?!https?:|docs/|#)([^)\s]+)\)")
 _MATHS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -29,8 +30,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links go where `on_files` has put things; a folder of the repository is named, not linked."""
-    return _UP.sub(_link, markdown)
+    """Point links at what `on_files` added; a folder of the repository is named, not linked."""
+    folder = posixpath.dirname(page.file.src_uri)
+    return _UP.sub(lambda match: _link(match, folder), markdown)
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -45,16 +47,27 @@ def _from_top(markdown: str) -> str:
 
 def _linked(files: Any) -> set[str]:
     """Files of the repository that pages link to, besides those that are pages of the site."""
-    found = {match[2] for file in files.documentation_pages() for match in _UP.finditer(file.content_string)}
-    return {name for name in found if name not in PAGES and (ROOT / name).is_file()}
+    found = {
+        _target(match[2], posixpath.dirname(file.src_uri))
+        for file in files.documentation_pages()
+        for match in _UP.finditer(file.content_string)
+    }
+    return {name for name in found if name not in PAGES and not name.startswith("docs/") and (ROOT / name).is_file()}
 
 
-def _link(match: re.Match[str]) -> str:
-    text, name, anchor = match[1], match[2], match[3] or ""
+def _target(link: str, folder: str) -> str:
+    """The path, from the repository's root, that a page in a folder of `docs` links to."""
+    return posixpath.normpath(posixpath.join("docs", folder, link))
+
+
+def _link(match: re.Match[str], folder: str) -> str:
+    text, name, anchor = match[1], _target(match[2], folder), match[3] or ""
+    if name.startswith("docs/"):
+        return match[0]
     if (ROOT / name).is_dir():
         return text
     place = PAGES.get(name, name if name == "README.md" else f"repository/{name}")
-    return f"[{text}]({place}{anchor})"
+    return f"[{text}]({posixpath.relpath(place, folder or '.')}{anchor})"
 
 
 def _mathml(match: re.Match[str]) -> str:

@@ -58,7 +58,18 @@ def check_predictions(printed: str, written: Path) -> None:
     assert found["logistic"] < -0.05
 
 
-CHECKS = {"own_network.py": check_own_network, "predictions.py": check_predictions}
+def check_ca_bnn_in_one_file(printed: str, written: Path) -> None:
+    assert number("accuracy", printed) > 0.8
+    assert number("NLL", printed) < 0.6
+    assert number("ECE", printed) < 0.06
+    assert (written / "reliability.png").read_bytes().startswith(b"\x89PNG")
+
+
+CHECKS = {
+    "ca_bnn_in_one_file.py": check_ca_bnn_in_one_file,
+    "own_network.py": check_own_network,
+    "predictions.py": check_predictions,
+}
 
 
 def test_every_example_has_a_check() -> None:

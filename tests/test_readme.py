@@ -1,4 +1,4 @@
-"""The README's example runs as it stands."""
+"""The README's example runs as it stands, and the version is the same everywhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+import calibayes
 
 ROOT = Path(__file__).parents[1]
 
@@ -24,3 +26,8 @@ def test_every_file_that_the_readme_links_exists() -> None:
     links = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_citation_names_the_version_of_the_package_and_the_changelog_has_it() -> None:
+    assert f"\nversion: {calibayes.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## [{calibayes.__version__}] - " in (ROOT / "CHANGELOG.md").read_text()

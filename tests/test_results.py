@@ -54,7 +54,7 @@ def test_the_readmes_tables_of_other_libraries_are_those_that_were_measured() ->
 
 def shown_blocks() -> list[tuple[str, str, str]]:
     """Text that pages say comes from a file: the page, the file, and the text."""
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     pattern = re.compile(r"<!-- (results/\S+) -->\n(.*?)<!-- end -->", re.DOTALL)
     return [
         (page.name, file, text.removeprefix("```text\n").removesuffix("```\n"))
@@ -84,11 +84,11 @@ def test_pages_show_what_they_should() -> None:
 
 
 def test_the_page_on_metrics_says_of_each_what_the_catalogue_says() -> None:
-    page = (ROOT / "docs" / "evaluating.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     assert re.findall(r"^\| `(\w+)` \| (.*) \|$", page, flags=re.MULTILINE) == [(each.name, each.about) for each in METRICS]
 
 
 def test_every_file_that_the_pages_link_exists() -> None:
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         links = re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text())
         assert [link for link in links if not (page.parent / link).exists()] == [], page

@@ -1,4 +1,4 @@
-"""The longer examples of docs/data.md, which need the data sets, run; `fit` sees a few of the examples."""
+"""The longer examples of docs/reference/data.md, which need the data sets, run; `fit` sees a few of the examples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import calibayes
 from calibayes.data import Augmented
 from calibayes.data.fetching import SETS
 
-PAGE = (Path(__file__).parents[2] / "docs" / "data.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "data.md").read_text(encoding="utf-8")
 BLOCKS = [block for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL) if not block.startswith(">>>")]
 
 

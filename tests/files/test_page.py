@@ -1,4 +1,4 @@
-"""The shell commands of docs/files.md run as they stand."""
+"""The shell commands of docs/how-to/files.md run as they stand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from calibayes.cli import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "files.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
 
 

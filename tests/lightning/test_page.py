@@ -17,7 +17,7 @@ pytestmark = MARKS
 
 def test_the_page_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = run_page("lightning.md")
+    found = run_page("how-to/lightning.md")
     assert found["logged"].keys() >= {"train_loss", "cross_entropy", "calibration", "kl", "val_ece"}
     assert found["probs"].shape == (200, 3)
     assert found["module"].scores["val"].n == 200

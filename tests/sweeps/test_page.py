@@ -1,4 +1,4 @@
-"""The commands of docs/sweeps.md, and its file of settings, say what they would run."""
+"""The commands of docs/how-to/sweeps.md, and its file of settings, say what they would run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from calibayes.cli import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(?:text|sh)\n(.*?)```", PAGE, flags=re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line.startswith("calibayes sweep")]
 (PLAN,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)

@@ -16,5 +16,5 @@ pytestmark = pytest.mark.transformers
 
 def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_page("transformers.md")
+    run_page("how-to/transformers.md")
     assert (tmp_path / "model" / "posterior.safetensors").is_file()

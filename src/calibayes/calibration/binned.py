@@ -18,6 +18,8 @@ __all__ = ["DECE", "SBECE"]
 class DECE(ScoredMeasure):
     r"""The differentiable expected calibration error of Bohdal et al. (2021): ECE with soft bins.
 
+    See "Meta-Calibration" (https://arxiv.org/abs/2106.09613).
+
     Example $i$ belongs to bin $m$ of $M$ with membership $o_{im}$, a softmax over bins at a temperature $T$ whose
     borders are the equal-width ones, $o_{im} \propto \exp\big((m r_i - \sum_{l<m} l/M)/T\big)$ for $m = 1 … M$, and
 
@@ -56,6 +58,8 @@ class DECE(ScoredMeasure):
 @dataclass(frozen=True, kw_only=True)
 class SBECE(ScoredMeasure):
     r"""The soft-binned expected calibration error of Karandikar et al. (2021), *Soft calibration objectives*.
+
+    See https://arxiv.org/abs/2108.00106.
 
     Example $i$ belongs to bin $j$ of $M$, with centre $\xi_j$, with membership
     $u_{ij} \propto \exp\big(-(r_i - \xi_j)^2/T\big)$. With $S_j = \sum_i u_{ij}$ and the soft means $\mathrm{conf}_j$ of

@@ -82,7 +82,8 @@ class WMMCE(ScoredMeasure):
        \mathrm{WMMCE} = \sqrt{u^\top K u}, \quad K_{ij} = e^{-|r_i-r_j|/\gamma}. $$
 
     It is not zero for a calibrated classifier unless half its decisions are right: it pulls confidence towards ½.
-    `MMCE` is zero at calibration.
+    `MMCE` is zero at calibration. See Kumar, Sarawagi and Jain, "Trainable Calibration Measures for Neural Networks from Kernel
+    Mean Embeddings" (2018, https://proceedings.mlr.press/v80/kumar18a.html).
 
     Attributes:
         kernel_width: $\gamma$.
@@ -122,6 +123,8 @@ class MMCE(ScoredMeasure):
     r"""The maximum mean calibration error of Kumar et al. (2018): zero in expectation's limit for a calibrated classifier.
 
     $$ u_i = (c_i - r_i)/n, \qquad \mathrm{MMCE} = \sqrt{u^\top K u}. $$
+
+    See https://proceedings.mlr.press/v80/kumar18a.html.
 
     Attributes:
         kernel_width: $\gamma$.

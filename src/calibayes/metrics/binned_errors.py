@@ -29,7 +29,8 @@ def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
     The examples are put into $M$ bins of equal width by their confidence $r = \max_y p(y|x)$, and
     $$\mathrm{ECE} = \sum_{m=1}^{M} \frac{n_m}{n} \, |\mathrm{acc}_m - \mathrm{conf}_m|.$$
     Bins are closed on the right: 0 belongs to the first, 1 to the last, and a confidence on an edge to the bin that the
-    edge closes (see `reliability_bins`). It is computed in float64.
+    edge closes (see `reliability_bins`). It is computed in float64. See Naeini, Cooper and Hauskrecht, "Obtaining Well
+    Calibrated Probabilities Using Bayesian Binning" (2015), and Guo et al. (2017, https://arxiv.org/abs/1706.04599).
 
     A small value alone says little: a classifier that always answers with the class frequencies has an ECE near zero.
     Read it beside the accuracy, `nll` and `brier`; `evaluate` gives them together. And chance alone makes it positive:
@@ -53,7 +54,8 @@ def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
 def mce(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
     r"""The largest gap between confidence and accuracy in any bin: the maximum calibration error; arguments as `ece`.
 
-    A bin of one example has a gap of about its confidence or one minus it, so on little data this says little.
+    A bin of one example has a gap of about its confidence or one minus it, so on little data this says little. See Guo et al.
+    (2017, https://arxiv.org/abs/1706.04599).
 
     Examples:
         >>> round(mce(torch.tensor([[0.95, 0.05], [1.0, 0.0], [0.3, 0.7]]), torch.tensor([0, 0, 0])), 6)
@@ -81,6 +83,8 @@ def ece_squared_debiased(
 ) -> float:
     r"""The squared calibration error without most of what chance adds to it (Kumar et al. 2019); arguments as `ece`.
 
+    See "Verified Uncertainty Calibration" (https://arxiv.org/abs/1909.10155).
+
     $$\sum_m \frac{n_m}{n} \Big[ (\mathrm{acc}_m - \mathrm{conf}_m)^2
       - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big]$$
     It can be negative: the true value is then not told from zero. A bin with a single example says nothing about its own
@@ -97,8 +101,9 @@ def ece_squared_debiased(
 def ece_equal_mass(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
     r"""The expected calibration error with bins that hold the same number of examples; arguments as `ece`.
 
-    Also called adaptive ECE. Where confidences crowd near 1, bins of equal width put nearly all examples into one;
-    these do not. Examples of the same confidence stay in one bin, that of the middle of their ranks.
+    Also called adaptive ECE (Nixon et al. 2019, https://arxiv.org/abs/1904.01685). Where confidences crowd near 1, bins of
+    equal width put nearly all examples into one; these do not. Examples of the same confidence stay in one bin, that of the
+    middle of their ranks.
 
     Examples:
         >>> round(ece_equal_mass(torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1]), bins=2), 6)

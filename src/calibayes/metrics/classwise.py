@@ -97,7 +97,8 @@ def ece_classwise(probs: Array, targets: Array, bins: int = 15, *, weights: Arra
 
     For each class $k$ the examples are binned by $p(k|x)$, and
     $$\frac{1}{K} \sum_k \sum_m \frac{n_{km}}{n} \, |\bar o_{km} - \bar p_{km}|,$$
-    with $\bar o$ the frequency of class $k$ in the bin and $\bar p$ the mean of its probability (Kull et al. 2019).
+    with $\bar o$ the frequency of class $k$ in the bin and $\bar p$ the mean of its probability (Kull et al. 2019,
+    https://arxiv.org/abs/1910.12656).
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
@@ -119,7 +120,7 @@ def brier_decomposition(
 ) -> BrierParts:
     r"""The Brier score as reliability, resolution and uncertainty (Murphy 1973), class by class; arguments as `ece_classwise`.
 
-    With the bins of `ece_classwise`, summed over classes,
+    Murphy's paper is "A New Vector Partition of the Probability Score". With the bins of `ece_classwise`, summed over classes,
     $$\mathrm{Brier} = \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar p_{km})^2
        - \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar o_k)^2 + \sum_k \bar o_k (1 - \bar o_k) + \text{within bins}.$$
 

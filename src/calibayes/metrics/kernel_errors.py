@@ -24,7 +24,8 @@ def mmce(
     r"""The maximum mean calibration error of Kumar et al. (2018), over all pairs, with hard scores.
 
     $$\mathrm{MMCE} = \frac1n \Big( \sum_{ij} (c_i - r_i)(c_j - r_j) \, e^{-|r_i - r_j|/\gamma} \Big)^{1/2}$$
-    The value of `calibayes.calibration.mmce` with ``scores="hard"``, which is the differentiable form.
+    The value of `calibayes.calibration.mmce` with ``scores="hard"``, which is the differentiable form
+    (https://proceedings.mlr.press/v80/kumar18a.html).
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
@@ -63,7 +64,7 @@ def kce_squared(
 
     $$\frac{1}{n(n-1)} \sum_{i \ne j} (c_i - r_i)(c_j - r_j) \, e^{-|r_i - r_j|/\gamma}$$
     Its expectation is the square of what MMCE tends to, zero for a calibrated classifier; chance makes it negative more
-    often than positive there (Widmann et al. 2019). NaN for a single example.
+    often than positive there (Widmann et al. 2019, https://arxiv.org/abs/1910.11385). NaN for a single example.
 
     Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
@@ -87,7 +88,7 @@ def kce_p_value(
 ) -> float:
     r"""The p-value of "this classifier is calibrated": how often a calibrated one would look as bad as this one.
 
-    The linear-time estimator of Widmann et al. (2019): examples are paired at random, and
+    The linear-time estimator of Widmann et al. (2019, https://arxiv.org/abs/1910.11385): examples are paired at random, and
     $h = (c - r)(c' - r') \, e^{-|r - r'|/\gamma}$ has mean zero and variance
     $r(1-r) \, r'(1-r') \, e^{-2|r - r'|/\gamma}$ for a calibrated classifier. The sum over pairs is held against that
     (one-sided, by the normal distribution). The variance is that of a calibrated classifier, not the observed one, which

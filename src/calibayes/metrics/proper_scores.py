@@ -96,7 +96,8 @@ def brier(probs: Array, targets: Array, *, weights: Array | None = None, check: 
     r"""The mean squared distance between the probabilities and the truth, from 0 (perfect) to 2 (sure and wrong).
 
     $$\mathrm{Brier} = \frac{1}{n} \sum_i \sum_{k=1}^{K} (p(k | x_i) - 1[k = y_i])^2$$
-    The sum runs over all classes, so for two classes it is twice the score of the one-column form.
+    The sum runs over all classes, so for two classes it is twice the score of the one-column form. See Brier, "Verification of
+    Forecasts Expressed in Terms of Probability" (1950).
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.

@@ -39,7 +39,8 @@ class RiskCoverage:
 def risk_coverage(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> RiskCoverage:
     r"""The risk–coverage curve of a classifier that declines where its confidence is below a threshold.
 
-    Examples of the same confidence are answered together or not at all.
+    Examples of the same confidence are answered together or not at all. See El-Yaniv and Wiener, "On the Foundations of
+    Noise-free Selective Classification" (2010).
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
@@ -62,7 +63,8 @@ def aurc(probs: Array, targets: Array, *, weights: Array | None = None, check: b
     r"""The area under the risk–coverage curve: small when errors have low confidence; arguments as `risk_coverage`.
 
     The mean over $k = 1 … n$ of the error rate among the $k$ surest examples, and where confidences are tied the mean
-    over all orders of the tied ones. With weights, the total weight stands for $n$ examples.
+    over all orders of the tied ones. With weights, the total weight stands for $n$ examples. See Geifman, Uziel and El-Yaniv,
+    "Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers" (2019, https://arxiv.org/abs/1805.08206).
 
     Examples:
         >>> round(aurc(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)

@@ -24,7 +24,8 @@ def smooth_ece(probs: Array, targets: Array, *, weights: Array | None = None, ch
     With the Gaussian kernel $K_\sigma$ on $[0, 1]$, reflected at both ends,
     $$\mathrm{smECE}_\sigma = \int_0^1 \Big| \frac1n \sum_i (c_i - r_i) K_\sigma(r_i, t) \Big| \, dt,$$
     and the smooth calibration error is the width $\sigma$ for which $\mathrm{smECE}_\sigma = \sigma$. Unlike the ECE it
-    changes little when the predictions do, and there is no number of bins to choose.
+    changes little when the predictions do, and there is no number of bins to choose. See Błasiok and Nakkiran, "Smooth ECE:
+    Principled Reliability Diagrams via Kernel Smoothing" (2023, https://arxiv.org/abs/2309.12236).
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.

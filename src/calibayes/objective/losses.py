@@ -68,8 +68,8 @@ class Loss(ABC):
 class CrossEntropy(Loss):
     r"""The cross-entropy $-\log p(y|x)$, eq. (ce_loss), if wanted with smoothed labels.
 
-    With smoothing $\varepsilon$ (Szegedy et al. 2016) the label counts $1-\varepsilon$, and $\varepsilon$ is shared out
-    evenly over all classes: $-(1-\varepsilon) \log p_y - \frac{\varepsilon}{K} \sum_{y'} \log p_{y'}$.
+    With smoothing $\varepsilon$ (Szegedy et al. 2016, https://arxiv.org/abs/1512.00567) the label counts $1-\varepsilon$, and
+    $\varepsilon$ is spread evenly over all classes: $-(1-\varepsilon) \log p_y - \frac{\varepsilon}{K} \sum_{y'} \log p_{y'}$.
 
     Args:
         label_smoothing: $\varepsilon$, from 0 to below 1.
@@ -105,7 +105,8 @@ class CrossEntropy(Loss):
 class Focal(Loss):
     r"""The focal loss $-(1-p_y)^\gamma \log p_y$ of Lin et al. (2017), which asks less of examples that are right already.
 
-    Mukhoti et al. (2020) found it to calibrate better than cross-entropy; their FLSD-53 takes $\gamma = 5$ for examples with
+    The loss is at https://arxiv.org/abs/1708.02002. Mukhoti et al. (2020, https://arxiv.org/abs/2002.09437) found it to
+    calibrate better than cross-entropy; their FLSD-53 takes $\gamma = 5$ for examples with
     $p_y < 0.2$ and $\gamma = 3$ for the others. $\gamma = 0$ is the cross-entropy.
 
     Args:

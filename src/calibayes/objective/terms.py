@@ -77,6 +77,8 @@ class Term(ABC):
 class Calibration(Term):
     r"""A calibration error: $\frac{\lambda}{|B|} \mathrm{AECE}$, the term of eq. (ca-bnn).
 
+    See Huang, Park and Simeone, "Calibration-Aware Bayesian Learning" (2023, https://arxiv.org/abs/2305.07504).
+
     Args:
         measure: the calibration measure that stands for AECE.
         lam: $\lambda \ge 0$, or a function of the optimiser step; 0 leaves the term out.
@@ -127,7 +129,7 @@ class ConfidenceMinimization(Term):
 
     The mean over these inputs of $-\frac1K \sum_y \log p(y|x)$, the cross-entropy to the uniform distribution, as in Huang,
     Park and Simeone (2024), *Calibrating Bayesian Learning via Regularization, Confidence Minimization, and Selective
-    Inference*. It is smallest, $\log K$, where all classes are equally likely.
+    Inference* (https://arxiv.org/abs/2404.11350). It is smallest, $\log K$, where all classes are equally likely.
 
     Args:
         weight: of the term beside the mean loss: a number, or a function of the optimiser step.

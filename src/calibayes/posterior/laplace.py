@@ -111,7 +111,8 @@ class LastLayerLaplace(NetworkPosterior):
             where: which weights are Bayesian: all those of the ``nn.Linear`` that gives the network's output, which is found
                 without it; anything else is refused.
             covariance: ``"full"``; ``"kronecker"`` for $A \otimes G$ with $A = \sum_n \phi_n\phi_n^\top$ and
-                $G = \frac1n\sum_n \Lambda_n$ (Ritter et al. 2018), for large layers; ``"auto"`` is full up to 2,000 weights.
+                $G = \frac1n\sum_n \Lambda_n$ (Ritter, Botev and Barber 2018, "A Scalable Laplace
+                Approximation for Neural Networks"), for large layers; ``"auto"`` is full up to 2,000 weights.
             validation: data for ``prior_precision="validation"``; their features, not the inputs, are kept in memory meanwhile.
             batch_size: how many examples go through the network at once.
             temperature: $T$ of the likelihood $p(D|\theta)^{1/T}$: below 1 the posterior is narrower (a cold posterior).

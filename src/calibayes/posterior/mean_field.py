@@ -28,7 +28,8 @@ class MeanField(NetworkPosterior):
     r"""A mean-field Gaussian over a network's weights (BNN, CA-BNN).
 
     $q(\theta|\varphi) = N(\theta | \mu, \mathrm{Diag}(e^{2\rho}))$ with $\varphi = [\mu, \rho]$, literally two flat vectors,
-    and prior $p(\theta) = N(m, s^2 I)$. Any ``nn.Module`` works; its layers stay what they are.
+    and prior $p(\theta) = N(m, s^2 I)$. Any ``nn.Module`` works; its layers stay what they are. See
+    Blundell et al., "Weight Uncertainty in Neural Networks" (2015, https://arxiv.org/abs/1505.05424).
 
     Args:
         net: any ``nn.Module`` that returns logits; it is copied, and its weights are the initial $\mu$.

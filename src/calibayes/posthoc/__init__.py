@@ -1,7 +1,7 @@
 """Post-hoc calibration: repair the probabilities of a classifier that is already trained, with held-out data.
 
 It is the baseline that every calibrated training should stand beside. Fit on data that neither trained nor will judge the
-classifier; `docs/posthoc.md` says which method to take.
+classifier; `docs/how-to/posthoc.md` says which method to take.
 """
 
 from __future__ import annotations

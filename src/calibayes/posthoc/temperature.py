@@ -28,7 +28,8 @@ class TemperatureScaling(Scaling):
 
     $$p_T(y|x) = \frac{p(y|x)^{1/T}}{\sum_{y'} p(y'|x)^{1/T}}, \qquad T = \arg\min -\sum_i w_i \log p_T(y_i|x_i)$$
     $T > 1$ means that the classifier was overconfident, $T < 1$ that it was underconfident. Decisions do not change.
-    $T$ stays within $10^{-4} \dots 10^4$, and a `PosthocWarning` says when it would leave.
+    $T$ stays within $10^{-4} \dots 10^4$, and a `PosthocWarning` says when it would leave. See Guo et al., "On Calibration of
+    Modern Neural Networks" (2017, https://arxiv.org/abs/1706.04599).
 
     Examples:
         >>> held_out = torch.tensor([[0.99, 0.01], [0.98, 0.02], [0.01, 0.99], [0.97, 0.03]])

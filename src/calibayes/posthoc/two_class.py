@@ -21,7 +21,8 @@ class PlattScaling(Scaling):
 
     $$\tilde p(1|x) = \sigma\Big(a \log\frac{p(1|x)}{p(0|x)} + b\Big)$$
     minimises the NLL with Platt's smoothed labels, $(n_1 + 1)/(n_1 + 2)$ for class 1 and $1/(n_0 + 2)$ for class 0, which
-    keep it finite. Constant predictions become the (smoothed) share of class 1.
+    keep it finite. Constant predictions become the (smoothed) share of class 1. See Platt, "Probabilistic Outputs for Support
+    Vector Machines and Comparisons to Regularized Likelihood Methods" (1999).
 
     Examples:
         >>> scaling = PlattScaling().fit(torch.tensor([0.9, 0.8, 0.95, 0.7, 0.6]), torch.tensor([1, 0, 1, 0, 0]))
@@ -99,7 +100,8 @@ class IsotonicScaling(Scaling):
 
     It is scikit-learn's ``IsotonicRegression`` of the labels on $p(1|x)$, straight lines between its steps and constant
     beyond the probabilities seen. At its ends the curve is often exactly 0 or 1, where one wrong example makes the NLL
-    infinite; probabilities that differed may become equal.
+    infinite; probabilities that differed may become equal. See Zadrozny and Elkan, "Transforming Classifier Scores into
+    Accurate Multiclass Probability Estimates" (2002).
 
     Examples:
         >>> scaling = IsotonicScaling().fit(torch.tensor([0.2, 0.4, 0.6, 0.8]), torch.tensor([0, 1, 0, 1]))

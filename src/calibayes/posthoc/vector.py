@@ -33,7 +33,8 @@ class VectorScaling(Scaling):
     $$\tilde p(y|x) \propto \exp(a_y \log p(y|x) + b_y)$$
     minimises the mean NLL plus $\frac{\rho}{2} (\lVert a - 1 \rVert^2 + \lVert b \rVert^2)$. The problem is convex and
     starts at the identity, so on the data of `fit` the NLL never gets worse. The ridge $\rho$ keeps the parameters finite
-    where no finite ones are best; a `PosthocWarning` says when. Decisions may change.
+    where no finite ones are best; a `PosthocWarning` says when. Decisions may change. See Guo et al., "On Calibration of Modern
+    Neural Networks" (2017, https://arxiv.org/abs/1706.04599).
 
     Args:
         ridge: $\rho$, positive.

@@ -66,7 +66,7 @@ def sweep(
         keep_failures: whether trials that failed before are left as they are, instead of being tried again.
         check: called with each trial's settings before any trial runs; it raises if they are wrong.
         cost: roughly how long a trial with these settings takes, in any unit; it makes the time left more exact.
-        mlflow: the name of an experiment of MLflow that each trial is logged to; see `docs/sweeps.md`.
+        mlflow: the name of an experiment of MLflow that each trial is logged to; see `docs/how-to/sweeps.md`.
         progress: whether to show on standard error how far it is; or where to show it.
 
     Examples:

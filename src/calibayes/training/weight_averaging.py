@@ -39,7 +39,8 @@ class EMA(Averaging):
     r"""An exponential moving average of the weights, updated after every step.
 
     After step $t$ the average becomes $\bar\varphi_t = d_t \bar\varphi_{t-1} + (1 - d_t) \varphi_t$, starting from the initial
-    weights. It is usually more accurate than the last weights and costs next to nothing.
+    weights. It is usually more accurate than the last weights and costs next to nothing. See Polyak and Juditsky,
+    "Acceleration of Stochastic Approximation by Averaging" (1992).
 
     Args:
         decay: $d$, at least 0 and below 1. The average looks back over about $1 / (1 - d)$ steps: choose it so that this is a

@@ -1,4 +1,7 @@
-"""Draws the pictures of docs/displays.md beside itself: ``python docs/displays/draw.py [name …]``, ten minutes for all."""
+"""Draw the pictures of docs/reference/displays.md, beside this file; ten minutes for all of them.
+
+python docs/reference/displays/draw.py [name …]
+"""
 
 from __future__ import annotations
 
