@@ -27,9 +27,9 @@ def demo(
     """
     from rich.console import Console
 
-    from calibayes.recipes.demo import Settings
-    from calibayes.recipes.demo.show import show
+    from calibayes.recipes.compare import Settings
+    from calibayes.recipes.compare.demo import run_and_print_demo
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = Console(highlight=False), Console(stderr=True, highlight=False)
-    show(settings, out, console=console, aside=aside, command=typed())
+    run_and_print_demo(settings, out, console=console, aside=aside, command=typed())

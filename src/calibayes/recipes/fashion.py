@@ -13,15 +13,15 @@ from calibayes.methods import METHODS, method_named
 from calibayes.methods.weights import check_method_settings, has_beta, has_lam
 from calibayes.networks import SmallCNN
 from calibayes.objective import SCHEMES
-from calibayes.recipes.compare.task import FASHION_MNIST
-from calibayes.recipes.reproduce.training import Training, trained
+from calibayes.recipes.compare.comparison_task import FASHION_MNIST
+from calibayes.recipes.single_training import TrainingSettings, train_and_score
 
 __all__ = ["FashionTraining", "fashion_trial"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FashionTraining(Training):
-    """`Training` of a small convolutional network on images of clothes that come with calibayes.
+class FashionTraining(TrainingSettings):
+    """`TrainingSettings` of a small convolutional network on images of clothes that come with calibayes.
 
     Attributes:
         train: training images.
@@ -70,7 +70,7 @@ class FashionTraining(Training):
         return super().of({**usual, **others})
 
     def of_method(self, steps: int) -> dict[str, Any]:
-        """The settings of the method, by name; as in `Training`."""
+        """The settings of the method, by name; as in `TrainingSettings`."""
         return super().of_method(steps) | dict(self.method_settings)
 
 
@@ -84,7 +84,7 @@ def _check_known(settings: Mapping[str, Any], known: set[str], method: str) -> N
 def fashion_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train and test as the settings say; names are those of `FashionTraining`."""
     chosen = FashionTraining.of(settings)
-    return trained(chosen, _images(chosen.train, chosen.validation, chosen.test), SmallCNN)
+    return train_and_score(chosen, _images(chosen.train, chosen.validation, chosen.test), SmallCNN)
 
 
 @lru_cache(maxsize=1)

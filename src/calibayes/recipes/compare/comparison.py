@@ -8,13 +8,13 @@ from pathlib import Path
 
 from torch import Tensor
 
+from calibayes.recipes.compare.comparison_settings import Settings
+from calibayes.recipes.compare.comparison_task import FASHION_MNIST, Task
+from calibayes.recipes.compare.contender_differences import Differences, differences
 from calibayes.recipes.compare.contenders import Contender, Entry, entries
-from calibayes.recipes.compare.differences import Differences, differences
 from calibayes.recipes.compare.jobs import Probs
-from calibayes.recipes.compare.settings import Settings
-from calibayes.recipes.compare.task import FASHION_MNIST, Task
+from calibayes.recipes.compare.recommendation import Recommendation, decide
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
-from calibayes.recipes.compare.verdict import Verdict, decide
 from calibayes.sweeps.progress import Progress
 
 __all__ = ["Comparison", "compare"]
@@ -34,7 +34,7 @@ class Comparison:
     trainings: Trainings
     entries: dict[Contender, Entry]
     differences: Differences
-    verdict: Verdict
+    verdict: Recommendation
 
     @property
     def task(self) -> Task:

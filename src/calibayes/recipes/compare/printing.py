@@ -32,8 +32,4 @@ def print_written(console: Console, folder: Path, files: Mapping[str, str], seco
     """Say how long it took, which files there are now, and what to do next."""
     width = max(len(str(folder / name)) for name in files)
     lines = [f"  {folder / name!s:<{width}}  {what}" for name, what in files.items()]
-    console.print(
-        "\n".join(["", f"Done in {seconds:.0f} s. Written:", *lines, "", *then]),
-        soft_wrap=True,
-        markup=False,
-    )
+    console.print("\n".join(["", f"Done in {seconds:.0f} s. Written:", *lines, "", *then]), soft_wrap=True, markup=False)

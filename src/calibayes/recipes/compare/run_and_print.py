@@ -1,0 +1,90 @@
+"""Run a comparison, print what it finds, and write it down."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.text import Text
+
+from calibayes.checks import positive_integer
+from calibayes.recipes.compare.comparison import compare
+from calibayes.recipes.compare.comparison_settings import Settings
+from calibayes.recipes.compare.comparison_task import FASHION_MNIST, Task
+from calibayes.recipes.compare.contenders import Contender
+from calibayes.recipes.compare.printing import as_text, print_found, print_written
+from calibayes.recipes.compare.result_files import FILES, PREDICTIONS, RUNS, title_in, write
+from calibayes.recipes.compare.summary_text import above_table, closing_words, opening_words, scores_table
+from calibayes.recipes.compare.trainings import default_workers
+from calibayes.sweeps.folder import prepare
+from calibayes.sweeps.progress import Progress
+
+__all__ = ["begun", "run_and_print"]
+
+_INTERRUPTED = 130  # what shells expect of a program that Ctrl-C ended
+
+
+def run_and_print(
+    settings: Settings,
+    folder: Path,
+    *,
+    console: Console,
+    aside: Console,
+    command: str,
+    task: Task = FASHION_MNIST,
+    workers: int | None = None,
+) -> None:
+    """Compare, print what is found, and write it down; started again in the same folder, go on where it was.
+
+    Ctrl-C ends it: what is finished is kept, a line says how to go on, and the exit code is 130.
+
+    Args:
+        settings: what to train.
+        folder: where everything goes; it is made if need be.
+        console: where results are printed.
+        aside: where progress is shown.
+        command: what the user typed, for the record.
+        task: the data and the network.
+        workers: processes at a time, as in `run_trainings`.
+    """
+    begin = time.monotonic()
+    workers, progress = begun(task, settings, folder, aside, workers)
+    other = title_in(folder)
+    if other not in (None, task.title):
+        aside.print(
+            f"{folder} holds a comparison on {other}: its table and page will be replaced.", soft_wrap=True, markup=False
+        )
+    try:
+        found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
+        words = Text(closing_words(found.verdict, found.differences, settings, task))
+        tables = [scores_table(found.entries.values(), settings, task)]
+        tables += [above_table(found.verdict)] if found.verdict.above else []
+        shown = Group(*tables, words)
+        print_found(console, shown)
+        aside.print("Writing tables, diagrams and the page …")
+        write(found, folder, printed=as_text(shown), command=command)
+    except KeyboardInterrupt:
+        aside.print(
+            f"Stopped. {progress.done} of {settings.trainings} trainings are kept in {folder}; to go on: {command}",
+            soft_wrap=True,
+            markup=False,
+        )
+        raise SystemExit(_INTERRUPTED) from None
+    print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder, list(found.entries)[1]))
+
+
+def begun(task: Task, settings: Settings, folder: Path, aside: Console, workers: int | None) -> tuple[int, Progress]:
+    """Make the folder and say what is about to happen; returns the number of workers, and where to show progress."""
+    prepare(folder)
+    workers = default_workers() if workers is None else positive_integer("workers", workers)
+    aside.print(opening_words(task, settings, workers), soft_wrap=True)
+    return workers, Progress(aside, "training", "testing")
+
+
+def _next_steps(folder: Path, example: Contender) -> list[str]:
+    return [
+        "Next:",
+        f"  open {folder / 'report.html'}: every metric and diagram on one page",
+        f"  every metric of one of them: calibayes evaluate {folder / PREDICTIONS / f'{example.slug}-seed0.npz'}",
+    ]
