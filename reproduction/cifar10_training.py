@@ -27,22 +27,14 @@ _VALIDATION = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class CIFAR10Training(TrainingSettings):
-    """The settings of a training of a residual network on CIFAR-10, from weights that were trained before.
+    """The settings of a training of a residual network on CIFAR-10, from weights that were trained before."""
 
-    Attributes:
-        network: ``"resnet20"`` with its published weights, or ``"resnet18"`` with those of ``calibayes reproduce
-            cifar10-pretrain`` (``"resnet18-3x3"``: the same with a stem for small images).
-        train: training images that are used; all by default.
-        test: test images that are used; all by default.
-        augment: shift and mirror the training images.
-        pretrained: start from the weights; otherwise from random ones.
-    """
-
+    # ResNet-20 has published weights, ResNet-18 those of `cifar10-pretrain`; with 3x3 its stem is one for small images.
     network: Literal["resnet20", "resnet18", "resnet18-3x3"] = "resnet20"
-    train: int | None = None
-    test: int | None = None
-    augment: bool = True
-    pretrained: bool = True
+    train: int | None = None  # training images that are used; all by default
+    test: int | None = None  # test images that are used; all by default
+    augment: bool = True  # shift and mirror the training images
+    pretrained: bool = True  # start from the weights; otherwise from random ones
 
     def __post_init__(self) -> None:
         super().__post_init__()

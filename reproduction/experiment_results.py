@@ -22,17 +22,11 @@ Number = TypeVar("Number")
 
 @dataclass(frozen=True)
 class PartResults:
-    """The results of a part, in the order of its seeds; those that are missing or failed are left out.
+    """The results of a part, in the order of its seeds; those that are missing or failed are left out."""
 
-    Attributes:
-        part: what was asked for.
-        settings: of the trainings that there are.
-        results: of the same.
-    """
-
-    part: ExperimentPart
-    settings: tuple[TrainingSettings, ...]
-    results: tuple[dict[str, Any], ...]
+    part: ExperimentPart  # what was asked for
+    settings: tuple[TrainingSettings, ...]  # of the trainings that there are
+    results: tuple[dict[str, Any], ...]  # of the same
 
     @property
     def name(self) -> str:

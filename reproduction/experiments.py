@@ -23,36 +23,22 @@ PRESETS = ("tiny", "cpu", "paper")
 
 @dataclass(frozen=True)
 class ExperimentPart:
-    """Trainings that belong together: one line of a figure, or one variation.
+    """Trainings that belong together: one line of a figure, or one variation."""
 
-    Attributes:
-        name: what it is called in figures and tables.
-        settings: one for each training.
-    """
-
-    name: str
-    settings: tuple[TrainingSettings, ...]
+    name: str  # what it is called in figures and tables
+    settings: tuple[TrainingSettings, ...]  # one for each training
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """All trainings of an experiment.
+    """All trainings of an experiment."""
 
-    Attributes:
-        name: as on the command line.
-        title: what it shows.
-        preset: its size.
-        trial: the function that is run on each of the settings.
-        check: raises if the data that a training needs are not on this machine.
-        parts: the trainings.
-    """
-
-    name: str
-    title: str
-    preset: str
-    trial: Callable[[Mapping[str, Any]], dict[str, Any]]
-    check: Callable[[Mapping[str, Any]], None]
-    parts: tuple[ExperimentPart, ...]
+    name: str  # as on the command line
+    title: str  # what it shows
+    preset: str  # its size
+    trial: Callable[[Mapping[str, Any]], dict[str, Any]]  # the function that is run on each of the settings
+    check: Callable[[Mapping[str, Any]], None]  # raises if the data that a training needs are not on this machine
+    parts: tuple[ExperimentPart, ...]  # the trainings
 
     @property
     def data(self) -> str:

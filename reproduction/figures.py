@@ -44,59 +44,57 @@ def draw(name: str, parts: Sequence[PartResults], folder: Path) -> list[str]:
 
 def _epochs(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
     """Fig. 1 and, beside it, temperature scaling and proper scores: medians over seeds and the central 75 %."""
-    for file, panels in (("figure1.png", _AS_PAPER), ("figure1-beside.png", _BESIDE)):
-        figure, axes = _panels(len(panels))
-        for ax, path in zip(axes, panels, strict=True):
-            for part, line in zip(parts, LINES, strict=False):
-                epochs, values = part.over_epochs(*path)
-                low, median, high = np.quantile(values, [0.125, 0.5, 0.875], axis=0)
-                ax.fill_between(epochs, low, high, facecolor=line.color, alpha=0.2, linewidth=0)
-                ax.plot(epochs, median, label=part.name, **line.on(ax))
-            _labelled(ax, "epoch", path)
-            ax.locator_params("x", integer=True)
-        _legend_above(figure, axes[0])
-        yield file, figure
+
+    def panel(ax: Axes, path: tuple[str, str]) -> None:
+        for part, line in zip(parts, LINES, strict=False):
+            epochs, values = part.over_epochs(*path)
+            low, median, high = np.quantile(values, [0.125, 0.5, 0.875], axis=0)
+            ax.fill_between(epochs, low, high, facecolor=line.color, alpha=0.2, linewidth=0)
+            ax.plot(epochs, median, label=part.name, **line.on(ax))
+        _labelled(ax, "epoch", path)
+        ax.locator_params("x", integer=True)
+
+    yield "figure1.png", _figure(_AS_PAPER, panel)
+    yield "figure1-beside.png", _figure(_BESIDE, panel)
 
 
 def _lambdas(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
     """Fig. 2 and, beside it, temperature scaling and proper scores; then ECE against accuracy on the way there."""
-    for file, panels in (("figure2.png", _AS_PAPER), ("figure2-beside.png", _BESIDE)):
-        figure, axes = _panels(len(panels))
-        for ax, path in zip(axes, panels, strict=True):
-            values: dict[str, dict[float, list[float]]] = {}
-            for part in parts:
-                chosen = part.settings[0]
-                values.setdefault(chosen.scheme, {})[chosen.lam] = part.final(*path).tolist()
-            SweepDisplay(values, metric=_PANELS[path], interval=0.6).plot(ax, legend=False)
-            _labelled(ax, "λ", path)
-        _legend_above(figure, axes[0])
-        yield file, figure
+
+    def panel(ax: Axes, path: tuple[str, str]) -> None:
+        values: dict[str, dict[float, list[float]]] = {}
+        for part in parts:
+            chosen = part.settings[0]
+            values.setdefault(chosen.scheme, {})[chosen.lam] = part.final(*path).tolist()
+        SweepDisplay(values, metric=_PANELS[path], interval=0.6).plot(ax, legend=False)
+        _labelled(ax, "λ", path)
+
+    yield "figure2.png", _figure(_AS_PAPER, panel)
+    yield "figure2-beside.png", _figure(_BESIDE, panel)
     yield "equal-accuracy.png", _equal_accuracy(parts)
 
 
 def _equal_accuracy(parts: Sequence[PartResults]) -> Figure:
     """ECE against accuracy after each epoch that was looked at: who is better calibrated when equally often right."""
-    figure, axes = _panels(2)
     strong = max((part.settings[0].lam for part in parts if part.settings[0].lam <= _STRONG), default=0.0)
     chosen = [part for part in parts if part.settings[0].lam in (0.0, strong)]
-    for ax, path in zip(axes, (("test", "ece"), ("scaled", "ece")), strict=True):
+
+    def panel(ax: Axes, path: tuple[str, str]) -> None:
         for part, line in zip(chosen, LINES, strict=False):
             right, error = (np.median(part.over_epochs(*each)[1], axis=0) for each in (("test", "accuracy"), path))
             ax.plot(right, error, label=part.name, **line.on(ax, markers=True))
         _labelled(ax, "accuracy", path)
         percent_axis(ax.xaxis)
-    _legend_above(figure, axes[0])
-    return figure
+
+    return _figure((("test", "ece"), ("scaled", "ece")), panel)
 
 
 def _diagrams(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
     """Fig. 3 for each network, plain and with a temperature: the first seed's diagrams."""
-    networks = dict.fromkeys(str(part.settings[0].to_dict()["network"]) for part in parts)
-    for network in networks:
+    for network in dict.fromkeys(str(part.settings[0].to_dict()["network"]) for part in parts):
         own = [part for part in parts if part.settings[0].to_dict()["network"] == network]
         for what, suffix in (("test", ""), ("scaled", "-temperature")):
-            displays = [_diagram(part, what) for part in own]
-            yield f"figure3-{network}{suffix}.png", reliability_grid(displays)
+            yield f"figure3-{network}{suffix}.png", reliability_grid([_diagram(part, what) for part in own])
 
 
 def _diagram(part: PartResults, what: str) -> ReliabilityDisplay:
@@ -107,9 +105,8 @@ def _diagram(part: PartResults, what: str) -> ReliabilityDisplay:
         name: torch.tensor([math.nan if value is None else value for value in bins[name]], dtype=torch.float64)
         for name in ("confidence", "accuracy")
     }
-    weight = count.double()
     edges = torch.linspace(0, 1, len(count) + 1, dtype=torch.float64)
-    found = ReliabilityBins(edges=edges, count=count, weight=weight, effective=weight, **columns)
+    found = ReliabilityBins(edges=edges, count=count, weight=count.double(), effective=count.double(), **columns)
     scores: dict[str, Any] = closely["values"]
     intervals = {name: Interval(*ends) for name, ends in closely["intervals"].items()}
     made = Scores(
@@ -119,12 +116,18 @@ def _diagram(part: PartResults, what: str) -> ReliabilityDisplay:
     return ReliabilityDisplay(bins=found, scores=made, name=name)
 
 
-def _panels(count: int) -> tuple[Figure, list[Axes]]:
+def _figure(paths: Sequence[tuple[str, str]], panel: Callable[[Axes, tuple[str, str]], None]) -> Figure:
+    """A figure with two panels a row, and a legend above them."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.2 * min(count, 2), 3.3 * math.ceil(count / 2)), layout="constrained")
-    axes = figure.subplots(math.ceil(count / 2), min(count, 2), squeeze=False)
-    return figure, list(axes.flat)
+    rows = len(paths) // 2
+    figure = Figure(figsize=(8.4, 3.3 * rows), layout="constrained")
+    axes = figure.subplots(rows, 2, squeeze=False).flat
+    for ax, path in zip(axes, paths, strict=True):
+        panel(ax, path)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4), frameon=False, fontsize="small")
+    return figure
 
 
 def _labelled(ax: Axes, horizontal: str, path: tuple[str, str]) -> None:
@@ -132,11 +135,6 @@ def _labelled(ax: Axes, horizontal: str, path: tuple[str, str]) -> None:
     if path[1] in ("ece", "accuracy"):
         percent_axis(ax.yaxis)
     finish(ax)
-
-
-def _legend_above(figure: Figure, ax: Axes) -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 4), frameon=False, fontsize="small")
 
 
 _FIGURES: Mapping[str, Callable[[Sequence[PartResults]], Iterator[tuple[str, Figure]]]] = {

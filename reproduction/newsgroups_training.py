@@ -21,25 +21,15 @@ __all__ = ["NewsgroupsTraining", "check_newsgroups", "newsgroups_trial"]
 
 @dataclass(frozen=True, kw_only=True)
 class NewsgroupsTraining(TrainingSettings):
-    """The settings of a training of the convolutional network with global pooling on 20 Newsgroups.
+    """The settings of a training of the convolutional network with global pooling on 20 Newsgroups."""
 
-    Attributes:
-        length: words of an article that the network sees.
-        keep: which end of longer articles they are from.
-        channels: of each convolution.
-        hidden: the width of the dense layer.
-        pooling: ``"max"`` or ``"average"`` over the text.
-        train: training articles that are used; all by default.
-        test: validation and test articles that are used, each; all by default.
-    """
-
-    length: int = 1000
-    keep: Literal["start", "end"] = "end"
-    channels: int = 128
-    hidden: int = 128
-    pooling: Literal["max", "average"] = "max"
-    train: int | None = None
-    test: int | None = None
+    length: int = 1000  # words of an article that the network sees
+    keep: Literal["start", "end"] = "end"  # which end of longer articles they are from
+    channels: int = 128  # of each convolution
+    hidden: int = 128  # the width of the dense layer
+    pooling: Literal["max", "average"] = "max"  # over the text
+    train: int | None = None  # training articles that are used; all by default
+    test: int | None = None  # validation and test articles that are used, each; all by default
 
 
 def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,19 +22,12 @@ _ECE = ("test", "ece")
 
 @dataclass(frozen=True)
 class PaperClaim:
-    """A claim of the paper and what we found.
+    """A claim of the paper and what we found."""
 
-    Attributes:
-        text: what the paper says.
-        gaps: our numbers, in shares; shown in points.
-        verdict: by the rule ``rule``.
-        rule: what is above zero if it holds.
-    """
-
-    text: str
-    gaps: tuple[SeedDifference, ...]
-    verdict: Holds
-    rule: str
+    text: str  # what the paper says
+    gaps: tuple[SeedDifference, ...]  # our numbers, in shares; shown in points
+    verdict: Holds  # by the rule `rule`
+    rule: str  # what is above zero if it holds
 
     def to_dict(self) -> dict[str, Any]:
         """As numbers and texts."""

@@ -30,27 +30,16 @@ __all__ = ["PRETRAININGS", "Pretraining", "pretrain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Pretraining:
-    """How weights are made: SGD with Nesterov momentum, and a learning rate that rises and falls once.
+    """How weights are made: SGD with Nesterov momentum, and a learning rate that rises and falls once."""
 
-    Attributes:
-        network: ``"resnet18"`` or ``"resnet18-3x3"``.
-        epochs: passes over all training images.
-        batch_size: images a step.
-        learning_rate: the highest.
-        weight_decay: of the weights.
-        seed: of initial weights, order and augmentation.
-        train: training images that are used; all by default.
-        test: validation and test images that are used, each; all by default.
-    """
-
-    network: str = "resnet18"
-    epochs: int = 12
-    batch_size: int = 128
-    learning_rate: float = 0.1
-    weight_decay: float = 5e-4
-    seed: int = 0
-    train: int | None = None
-    test: int | None = None
+    network: str = "resnet18"  # or resnet18-3x3
+    epochs: int = 12  # passes over all training images
+    batch_size: int = 128  # images a step
+    learning_rate: float = 0.1  # the highest
+    weight_decay: float = 5e-4  # of the weights
+    seed: int = 0  # of initial weights, order and augmentation
+    train: int | None = None  # training images that are used; all by default
+    test: int | None = None  # validation and test images that are used, each; all by default
 
 
 PRETRAININGS = {
@@ -63,13 +52,8 @@ PRETRAININGS = {
 def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: bool | None = None) -> tuple[Path, dict[str, Any]]:
     """Train a network on CIFAR-10, and keep its weights where `CIFAR10Training` looks for them; killed, it goes on.
 
-    Args:
-        settings: how.
-        folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
-        progress: as of `calibayes.fit`.
-
-    Returns:
-        The weights' path, and what is known of them: their file, settings, scores on test images, time, versions and machine.
+    The ``folder`` is that of data sets, by default ``CALIBAYES_DATA`` or the user's cache. Returns the weights' path, and
+    their record: settings, scores on test images, time, versions and machine.
     """
     # Weights from a part of the images are not for the experiments, and lie where these do not look.
     name = settings.network if settings.train is None else f"{settings.network}-from-{settings.train}"

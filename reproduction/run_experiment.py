@@ -37,19 +37,10 @@ def run_experiment(
     backend: str = "local",
     address: str | None = None,
 ) -> bool:
-    """Train what is missing, draw, print and write down; returns True if no training failed.
+    """Train what is missing (unless not told to ``run``), draw, print and write down; returns True if no training failed.
 
-    Args:
-        asked: the experiment.
-        folder: where everything goes; started again with it, only what is missing is trained. The records of trainings
-            are in a folder for each data set, so that experiments share those that they have in common.
-        wanted: settings of the trainings to run, as of `Experiment.only`; figures and tables always show all that there are.
-        console: where results are printed.
-        aside: where progress is shown.
-        run: whether to train; otherwise only what is there is drawn.
-        workers: trainings at a time.
-        backend: as of `calibayes.sweep`.
-        address: as of `calibayes.sweep`.
+    The records of trainings are in a folder for each data set, so that experiments share those that they have in common.
+    ``wanted`` limits the trainings, as in `Experiment.only`; figures and tables always show all that there are.
     """
     prepare(folder / asked.name)
     _check_preset(asked, folder)

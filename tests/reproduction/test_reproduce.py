@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import pickle
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import cloudpickle
 import pytest
 from tests.data.real import needs
 from typer.testing import CliRunner, Result
 
+import calibayes
 from calibayes.cli import app
+from calibayes.sweeps import read
+from calibayes.sweeps.identity import function_and_name
+from calibayes.sweeps.trials import Job
+from reproduction.experiments import EXPERIMENTS, experiment
+from reproduction.run_experiment import VERSION
+
+ROOT = Path(__file__).parents[2]
 
 TEXTS, IMAGES = needs("newsgroups", "glove"), needs("cifar10", "resnet20")
 
@@ -147,3 +160,33 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
         assert done.exit_code == 2, done.output
         assert message in done.stderr
         assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if (ROOT / "results" / "reproduction" / name).is_dir()])
+def test_committed_records_are_taken_up_rather_than_trained_again(name: str) -> None:
+    asked = experiment(name)
+    trial, known_as = function_and_name(asked.trial)
+    kept = {each.path.stem.rpartition("-")[2] for each in read(ROOT / "results" / "reproduction" / asked.data)}
+    wanted = {Job(b"", known_as, VERSION, each, "").key for each in asked.settings()}
+    assert wanted <= kept
+    sent = pickle.loads(cloudpickle.dumps(trial))  # as workers get it
+    assert sent.__code__ == trial.__code__
+
+
+def test_the_package_is_run_from_a_clone(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "results" / "reproduction", tmp_path / "there")
+    words = ["claims", "--out", str(tmp_path / "there")]
+    done = subprocess.run([sys.executable, "-m", "reproduction", *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == (ROOT / "results" / "reproduction" / "claims.txt").read_text()
+
+
+def test_without_a_clone_it_says_to_make_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reproduction").mkdir()  # a folder of results, say
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(calibayes, "__file__", str(tmp_path / "lib" / "site-packages" / "calibayes" / "__init__.py"))
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if not (Path(place or ROOT) / "reproduction").is_dir()])
+    for name in [name for name in sys.modules if name.partition(".")[0] == "reproduction"]:
+        monkeypatch.delitem(sys.modules, name)
+    done = reproduce("claims")
+    assert done.exit_code == 2
+    assert "Python finds no package 'reproduction'. Clone the repository of calibayes" in done.stderr

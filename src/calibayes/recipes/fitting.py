@@ -43,16 +43,8 @@ def fit_plan(
 ) -> History:
     """Train a plan in this process alone; Ctrl-C raises `KeyboardInterrupt`.
 
-    Args:
-        plan: the method, applied to a network.
-        data: inputs and labels, or `Augmented` ones.
-        learning_rate: of the optimiser, at the start.
-        epochs: passes over the data.
-        batch_size: $|B|$.
-        samples: $R$.
-        optimizer: its class, used unless the method needs another one.
-        cosine: let the learning rate fall to zero along a cosine.
-        others: further arguments of `calibayes.fit`.
+    The optimiser is used unless the method needs another one; with ``cosine`` its learning rate falls to zero. What is not
+    named here is passed on to `calibayes.fit`.
     """
     examples = len((data.data if isinstance(data, Augmented) else data)[1])
     steps = epochs * -(-examples // batch_size)

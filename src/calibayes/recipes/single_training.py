@@ -39,63 +39,34 @@ _CHOICES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    r"""The settings of one training, besides its data and its network.
+    """The settings of one training, besides its data and its network."""
 
-    Attributes:
-        scheme: one of `calibayes.METHODS`.
-        lam: $\lambda$; 0 for ``fnn`` and ``bnn``.
-        beta: $\beta$; 0 for methods without a KL term.
-        seed: of initial weights, order of the data, and noise; not of the split.
-        epochs: passes over the training examples.
-        batch_size: $|B|$.
-        optimizer: ``"rmsprop"`` or ``"adam"``.
-        learning_rate: of the optimiser.
-        schedule: of the learning rate: ``"constant"``, or ``"cosine"`` for one that falls to zero.
-        warm_up: epochs over which $\lambda$ rises from zero.
-        samples: $R$.
-        predictive_samples: $S$ of the final predictions.
-        epoch_samples: $S$ of the predictions after epochs on the way.
-        evaluate_every: after how many epochs the network is scored.
-        prior_std: standard deviation of the prior.
-        init_std: standard deviation that the posterior starts with.
-        prior_mean: centre of the prior: ``"zero"``, or ``"initial"`` for the weights that training starts from.
-        start_epochs: epochs of plain training (FNN) before, whose weights are where training starts.
-        measure: ``"wmmce"``, ``"mmce"`` or ``"dece"``.
-        scores: ``"soft"`` for the fully differentiable scores, ``"hard"`` for those of Kumar et al.
-        tau_r: temperature of the soft confidence.
-        tau_c: temperature of the soft correctness.
-        kernel_width: $\gamma$ of the kernel.
-        normalization: of WMMCE, ``"paper"`` or ``"reference"``.
-        lam_scale: ``"paper"``, or ``"mean"`` for $\lambda$ itself beside the mean cross-entropy.
-        held_out: training examples that are kept for the calibration term; 0 to take it on the training batch.
-    """
-
-    scheme: str = "fnn"
-    lam: float = 0.0
-    beta: float = 0.0
-    seed: int = 0
-    epochs: int = 20
-    batch_size: int = 128
+    scheme: str = "fnn"  # one of `calibayes.METHODS`
+    lam: float = 0.0  # λ; 0 for `fnn` and `bnn`
+    beta: float = 0.0  # β; 0 for methods without a KL term
+    seed: int = 0  # of initial weights, order of the data, and noise; not of the split
+    epochs: int = 20  # passes over the training examples
+    batch_size: int = 128  # |B|
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
-    learning_rate: float = 0.002
-    schedule: Literal["constant", "cosine"] = "constant"
-    warm_up: int = 0
-    samples: int = 1
-    predictive_samples: int = 20
-    epoch_samples: int = 5
-    evaluate_every: int = 1
-    prior_std: float = 0.05
-    init_std: float = 0.01
-    prior_mean: Literal["zero", "initial"] = "zero"
-    start_epochs: int = 0
-    measure: Literal["wmmce", "mmce", "dece"] = "wmmce"
-    scores: Literal["soft", "hard"] = "soft"
-    tau_r: float = 0.001
-    tau_c: float = 0.01
-    kernel_width: float = 0.4
-    normalization: Literal["paper", "reference"] = "paper"
-    lam_scale: Literal["paper", "mean"] = "paper"
-    held_out: int = 0
+    learning_rate: float = 0.002  # of the optimiser
+    schedule: Literal["constant", "cosine"] = "constant"  # of the learning rate; "cosine" ends at zero
+    warm_up: int = 0  # epochs over which λ rises from zero
+    samples: int = 1  # R
+    predictive_samples: int = 20  # S of the final predictions
+    epoch_samples: int = 5  # S of the predictions after epochs on the way
+    evaluate_every: int = 1  # after how many epochs the network is scored
+    prior_std: float = 0.05  # standard deviation of the prior
+    init_std: float = 0.01  # standard deviation that the posterior starts with
+    prior_mean: Literal["zero", "initial"] = "zero"  # centre of the prior; "initial": the weights that training starts from
+    start_epochs: int = 0  # epochs of plain training (FNN) before, whose weights are where training starts
+    measure: Literal["wmmce", "mmce", "dece"] = "wmmce"  # of the calibration term
+    scores: Literal["soft", "hard"] = "soft"  # fully differentiable, or those of Kumar et al.
+    tau_r: float = 0.001  # temperature of the soft confidence
+    tau_c: float = 0.01  # temperature of the soft correctness
+    kernel_width: float = 0.4  # γ of the kernel
+    normalization: Literal["paper", "reference"] = "paper"  # of WMMCE
+    lam_scale: Literal["paper", "mean"] = "paper"  # "mean": λ itself beside the mean cross-entropy
+    held_out: int = 0  # training examples that are kept for the calibration term; 0 to take it on the training batch
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -142,11 +113,10 @@ class TrainingSettings:
     def calibration(self) -> Measure:
         """The calibration measure."""
         scores: dict[str, Any] = {"mode": self.scores, "tau_r": self.tau_r, "tau_c": self.tau_c}
-        if self.measure == "dece":
-            return DECE(**scores)
-        if self.measure == "mmce":
-            return MMCE(**scores, kernel_width=self.kernel_width)
-        return WMMCE(**scores, kernel_width=self.kernel_width, normalization=self.normalization)
+        kernel: dict[str, Any] = {"kernel_width": self.kernel_width}
+        if self.measure == "wmmce":
+            return WMMCE(**scores, **kernel, normalization=self.normalization)
+        return MMCE(**scores, **kernel) if self.measure == "mmce" else DECE(**scores)
 
 
 def train_and_score(

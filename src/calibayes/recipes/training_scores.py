@@ -25,23 +25,14 @@ _SAMPLES = (1, 2, 5, 10, 20, 50)
 
 @dataclass
 class EpochScorer:
-    """Scores a posterior after epochs, as the ``on_epoch`` of `calibayes.fit`, and more closely at the end.
+    """Scores a posterior after epochs, as the ``on_epoch`` of `calibayes.fit`, and more closely at the end."""
 
-    Attributes:
-        splits: the data; only validation and test examples are used.
-        every: after how many epochs.
-        last: the last epoch, which is scored in any case.
-        samples: of the weights.
-        seed: of the samples.
-        scores: those of each epoch that was scored.
-    """
-
-    splits: Splits
-    every: int
-    last: int
-    samples: int
-    seed: int
-    scores: dict[int, dict[str, Any]] = field(default_factory=dict)
+    splits: Splits  # the data; only validation and test examples are used
+    every: int  # after how many epochs
+    last: int  # the last epoch, which is scored in any case
+    samples: int  # of the weights
+    seed: int  # of the samples
+    scores: dict[int, dict[str, Any]] = field(default_factory=dict)  # those of each epoch that was scored
 
     def __call__(self, posterior: Posterior, epoch: int) -> None:
         """Score the posterior, if it is time to."""

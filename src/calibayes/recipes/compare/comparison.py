@@ -22,19 +22,12 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found.
+    """What a comparison found."""
 
-    Attributes:
-        trainings: the methods, trained, and how they were chosen.
-        entries: the contenders' probabilities and scores, from the simplest on.
-        differences: asks for the difference between any two contenders, with its interval.
-        verdict: which to use.
-    """
-
-    trainings: Trainings
-    entries: dict[Contender, Entry]
-    differences: Differences
-    verdict: Recommendation
+    trainings: Trainings  # the methods, trained, and how they were chosen
+    entries: dict[Contender, Entry]  # the contenders' probabilities and scores, from the simplest on
+    differences: Differences  # asks for the difference between any two contenders, with its interval
+    verdict: Recommendation  # which to use
 
     @property
     def task(self) -> Task:

@@ -60,25 +60,15 @@ def contenders(task: Task, settings: Settings) -> tuple[Contender, ...]:
 
 @dataclass(frozen=True)
 class Entry:
-    r"""One contender's results; every list has one item per seed.
+    r"""One contender's results; every list has one item per seed."""
 
-    Attributes:
-        contender: who it is.
-        run: its method, $\lambda$ and $\beta$, with the first seed.
-        temperatures: 1 for a plain contender.
-        validation_probs: what it says about the validation examples.
-        test_probs: what it says about the test examples.
-        validation: its scores on the validation examples, which a temperature was fitted on.
-        test: its scores on the test examples.
-    """
-
-    contender: Contender
-    run: MethodRun
-    temperatures: list[float]
-    validation_probs: list[Probs]
-    test_probs: list[Probs]
-    validation: list[Scores]
-    test: list[Scores]
+    contender: Contender  # who it is
+    run: MethodRun  # its method, λ and β, with the first seed
+    temperatures: list[float]  # 1 for a plain contender
+    validation_probs: list[Probs]  # what it says about the validation examples
+    test_probs: list[Probs]  # what it says about the test examples
+    validation: list[Scores]  # its scores on the validation examples, which a temperature was fitted on
+    test: list[Scores]  # its scores on the test examples
 
 
 def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:

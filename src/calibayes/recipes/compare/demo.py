@@ -76,14 +76,10 @@ def run_and_print_demo(
 
 def describe_demo(found: Trainings, command: str) -> dict[str, Any]:
     """Everything that the demo found, as numbers, lists and dicts."""
-    schemes = {
-        name: {
-            "lam": run.lam,
-            "beta": run.beta,
-            **described_scores(*([each.scores for each in part[name]] for part in (found.trained, found.tested))),
-        }
-        for name, run in found.chosen.items()
-    }
+    schemes = {}
+    for name, run in found.chosen.items():
+        scores = ([each.scores for each in part[name]] for part in (found.trained, found.tested))
+        schemes[name] = {"lam": run.lam, "beta": run.beta, **described_scores(*scores)}
     data = "Fashion-MNIST as it comes with calibayes, split by seed 0"
     return {**described_trainings(found, command), "data": data, "schemes": schemes}
 
@@ -123,9 +119,9 @@ def demo_text(found: Trainings) -> str:
 def _leader(column: ScoreColumn, means: dict[str, dict[str, Summary]]) -> str:
     ranked = sorted(means, key=lambda name: means[name][column.name].mean, reverse=column.best == "highest")[:2]
     first, second = (means[name][column.name] for name in ranked)
-    (leader, a), (runner_up, b) = ((method_named(name).title, column.show(means[name][column.name])) for name in ranked)
+    shown = (f"{method_named(name).title} ({column.show(means[name][column.name])})" for name in ranked)
     what = f"{column.best} {column.title.removesuffix(' %')}:"
-    line = f"{what:<18}{leader} ({a}), then {runner_up} ({b})"
+    line = f"{what:<18}{', then '.join(shown)}"
     if first.std is None or second.std is None:
         return line
     apart = abs(first.mean - second.mean) > first.std + second.std

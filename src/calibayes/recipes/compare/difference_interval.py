@@ -34,23 +34,14 @@ _HALVINGS = 30
 
 
 class Estimate(NamedTuple):
-    """A difference, where it lies at the level that was asked for, and how easily chance alone would give it.
+    """A difference, where it lies at the level that was asked for, and how easily chance alone would give it."""
 
-    Attributes:
-        value: the mean over seeds.
-        low: the lower end of the interval.
-        high: the upper end.
-        p_value: the level at which the interval would just reach zero, after Bonferroni's correction: at most 1.
-        seeds_error: the standard error of the mean over seeds, ``None`` for a single seed.
-        test_error: the standard error that comes from the test examples.
-    """
-
-    value: float
-    low: float
-    high: float
-    p_value: float
-    seeds_error: float | None
-    test_error: float
+    value: float  # the mean over seeds
+    low: float  # the lower end of the interval
+    high: float  # the upper end
+    p_value: float  # the level at which the interval would just reach zero, after Bonferroni's correction: at most 1
+    seeds_error: float | None  # the standard error of the mean over seeds, `None` for a single seed
+    test_error: float  # the standard error that comes from the test examples
 
     @property
     def above(self) -> bool:

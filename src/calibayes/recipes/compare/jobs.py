@@ -68,19 +68,12 @@ def test(task: Task, settings: Settings, run: MethodRun, weights: dict[str, Tens
 
 @dataclass(frozen=True)
 class Effort:
-    """What it takes to train a method and to let it predict.
+    """What it takes to train a method and to let it predict."""
 
-    Attributes:
-        members: networks that are trained.
-        random: whether a prediction averages over samples of the weights.
-        training: roughly how long `train` takes, in examples that pass forward through the network.
-        test: roughly how long `test` takes, in the same unit.
-    """
-
-    members: int
-    random: bool
-    training: float
-    test: float
+    members: int  # networks that are trained
+    random: bool  # whether a prediction averages over samples of the weights
+    training: float  # roughly how long `train` takes, in examples that pass forward through the network
+    test: float  # roughly how long `test` takes, in the same unit
 
 
 @lru_cache(maxsize=64)

@@ -21,20 +21,14 @@ RANKING = (
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What follows from the numbers.
+    """What follows from the numbers."""
 
-    Attributes:
-        leader: who has the lowest test NLL; ``None`` when every NLL is infinite.
-        recommended: the simplest that is not clearly worse.
-        above: for every contender but the leader, by how much its NLL is above the leader's.
-        better: for scores beside the NLL, who is clearly better than the recommended one, and its score minus theirs.
-        gain: for every score, the recommended one's minus the simplest one's (``None`` if that is the same).
-    """
-
-    leader: Contender | None
-    recommended: Contender | None
-    above: dict[Contender, Estimate]
+    leader: Contender | None  # who has the lowest test NLL; `None` when every NLL is infinite
+    recommended: Contender | None  # the simplest that is not clearly worse
+    above: dict[Contender, Estimate]  # for every contender but the leader, by how much its NLL is above the leader's
+    # better: for scores beside the NLL, who is clearly better than the recommended one, and its score minus theirs
     better: dict[str, dict[Contender, Estimate]]
+    # gain: for every score, the recommended one's minus the simplest one's (`None` if that is the same)
     gain: dict[str, Estimate] | None
 
     @property

@@ -46,14 +46,7 @@ _MOST_COLUMNS = 6
 
 
 def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
-    """Write the files of `FILES` into the folder, each at once, so that two processes do not spoil each other's.
-
-    Args:
-        found: what the comparison found.
-        folder: where to.
-        printed: the text of ``table.txt``.
-        command: what the user typed, for the record.
-    """
+    """Write the files of `FILES` into the folder, each at once, so that two processes do not spoil each other's."""
     ordered = sorted(found.entries.values(), key=lambda entry: entry.contender.scaled)
     named = [(str(entry.contender), entry.test_probs[0], entry.test[0]) for entry in ordered]
     columns = len(found.settings.methods)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -37,24 +38,14 @@ def run_and_print(
 ) -> None:
     """Compare, print what is found, and write it down; started again in the same folder, go on where it was.
 
-    Ctrl-C ends it: what is finished is kept, a line says how to go on, and the exit code is 130.
-
-    Args:
-        settings: what to train.
-        folder: where everything goes; it is made if need be.
-        console: where results are printed.
-        aside: where progress is shown.
-        command: what the user typed, for the record.
-        task: the data and the network.
-        workers: processes at a time, as in `run_trainings`.
+    Results are printed on ``console`` and progress on ``aside``; ``command`` is what the user typed, for the record. Ctrl-C
+    ends it: what is finished is kept, a line says how to go on, and the exit code is 130.
     """
-    begin = time.monotonic()
+    begin, say = time.monotonic(), partial(aside.print, soft_wrap=True, markup=False)
     workers, progress = begun(task, settings, folder, aside, workers)
     other = title_in(folder)
     if other not in (None, task.title):
-        aside.print(
-            f"{folder} holds a comparison on {other}: its table and page will be replaced.", soft_wrap=True, markup=False
-        )
+        say(f"{folder} holds a comparison on {other}: its table and page will be replaced.")
     try:
         found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
         words = Text(closing_words(found.verdict, found.differences, settings, task))
@@ -65,11 +56,7 @@ def run_and_print(
         aside.print("Writing tables, diagrams and the page …")
         write(found, folder, printed=as_text(shown), command=command)
     except KeyboardInterrupt:
-        aside.print(
-            f"Stopped. {progress.done} of {settings.trainings} trainings are kept in {folder}; to go on: {command}",
-            soft_wrap=True,
-            markup=False,
-        )
+        say(f"Stopped. {progress.done} of {settings.trainings} trainings are kept in {folder}; to go on: {command}")
         raise SystemExit(_INTERRUPTED) from None
     print_written(console, folder, FILES, time.monotonic() - begin, _next_steps(folder, list(found.entries)[1]))
 

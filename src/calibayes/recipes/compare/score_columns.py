@@ -76,14 +76,7 @@ class Row(NamedTuple):
 
 
 def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Test scores side by side; prints on a terminal and elsewhere.
-
-    Args:
-        settings: how many seeds and test examples are behind the numbers.
-        examples: what the examples are called.
-        heads: the titles of the names and of every row's own cells.
-        rows: what to show, in this order.
-    """
+    """Test scores side by side, below ``heads``: the titles of the names and of every row's own cells."""
     from rich import box
     from rich.table import Table
 

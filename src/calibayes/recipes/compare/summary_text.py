@@ -1,4 +1,4 @@
-"""What a comparison says in words: every sentence is computed from the numbers."""
+"""The text of a comparison: every sentence is computed from the numbers."""
 
 from __future__ import annotations
 
@@ -58,14 +58,7 @@ def above_table(verdict: Recommendation) -> Table:
 
 
 def closing_words(verdict: Recommendation, found: Differences, settings: Settings, task: Task) -> str:
-    """Which contender to use, by how much it is better, and how sure that is.
-
-    Args:
-        verdict: what the rule made of the numbers.
-        found: the numbers.
-        settings: what was trained.
-        task: on what.
-    """
+    """Which contender to use, by how much it is better, and how sure that is."""
     choice = f"λ from {listed(settings.lams)} and β from {listed(settings.betas)}"
     lines = [
         f"Chosen by the lowest NLL on the validation {task.examples} (seed 0, without T): {choice}.",

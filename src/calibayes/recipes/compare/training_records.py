@@ -29,21 +29,13 @@ _OF_A_TRAINING = ("epochs", "batch_size", "learning_rate", "samples", "predictiv
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A run's predictions of the validation or the test examples, and their scores.
+    """A run's predictions of the validation or the test examples, and their scores."""
 
-    Attributes:
-        run: what was trained.
-        probs: what it predicts.
-        seconds: how long training or testing took.
-        scores: of the predictions.
-        weights: the trained ones; none in the record of a test.
-    """
-
-    run: MethodRun
-    probs: Probs
-    seconds: float
-    scores: Scores
-    weights: dict[str, Tensor] = field(default_factory=dict)
+    run: MethodRun  # what was trained
+    probs: Probs  # what it predicts
+    seconds: float  # how long training or testing took
+    scores: Scores  # of the predictions
+    weights: dict[str, Tensor] = field(default_factory=dict)  # the trained ones; none in the record of a test
 
 
 @dataclass(frozen=True)

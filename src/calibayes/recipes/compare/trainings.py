@@ -30,33 +30,19 @@ _MOST = 4
 
 @dataclass(frozen=True)
 class Trainings:
-    """The methods, trained, with what they say about validation and test examples.
+    """The methods, trained, with what they say about validation and test examples."""
 
-    Attributes:
-        task: what they were trained on.
-        settings: what was asked for.
-        data: the task's data.
-        candidates: the validation scores that the choice was made from.
-        chosen: each method's run with the first seed.
-        trained: each method's trainings, one per seed.
-        tested: each method's test predictions, one per seed.
-        workers: how many processes worked at a time, each on one thread.
-        wall_seconds: how long it took.
-        cpu_seconds: how long all trainings and predictions took, one by one, also those from before.
-        kept: how many of the trainings were known from before.
-    """
-
-    task: Task
-    settings: Settings
-    data: Splits
-    candidates: list[tuple[MethodRun, Scores]]
-    chosen: dict[str, MethodRun]
-    trained: dict[str, list[ScoredRun]]
-    tested: dict[str, list[ScoredRun]]
-    workers: int
-    wall_seconds: float
-    cpu_seconds: float
-    kept: int
+    task: Task  # what they were trained on
+    settings: Settings  # what was asked for
+    data: Splits  # the task's data
+    candidates: list[tuple[MethodRun, Scores]]  # the validation scores that the choice was made from
+    chosen: dict[str, MethodRun]  # each method's run with the first seed
+    trained: dict[str, list[ScoredRun]]  # each method's trainings, one per seed
+    tested: dict[str, list[ScoredRun]]  # each method's test predictions, one per seed
+    workers: int  # how many processes worked at a time, each on one thread
+    wall_seconds: float  # how long it took
+    cpu_seconds: float  # how long all trainings and predictions took, one by one, also those from before
+    kept: int  # how many of the trainings were known from before
 
 
 def choose(candidates: Sequence[ScoredRun]) -> dict[str, ScoredRun]:
