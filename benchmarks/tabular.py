@@ -25,7 +25,7 @@ import calibayes as cb
 from benchmarks.report import RESULTS, Report
 from benchmarks.tabular_sets import KEEL, OWN, load
 from calibayes.metrics import accuracy, brier, ece, nll
-from calibayes.recipes.compare.uncertainty import mean_difference
+from calibayes.recipes.compare.difference_interval import mean_difference
 from calibayes.sweeps import Sweep
 
 __all__ = ["COMMAND", "METHODS", "METRICS", "WHAT", "Sizes", "run", "section", "tell", "trial"]

@@ -83,7 +83,7 @@ def compare(
     """
 
     from calibayes.recipes.compare import Settings
-    from calibayes.recipes.compare.show import show
+    from calibayes.recipes.compare.run_and_print import run_and_print
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings.thorough(8 if seeds is None else seeds)
     settings = replace(
@@ -102,7 +102,7 @@ def compare(
             raise InvalidArgumentError(
                 f"Expected a file or folder of your own with {flag}: calibayes compare data.csv {flag} …"
             )
-        show(settings, out, console=console, aside=aside, command=typed_command(), workers=workers)
+        run_and_print(settings, out, console=console, aside=aside, command=typed_command(), workers=workers)
         return
     from calibayes.files import DataSettings, file_task
 
@@ -111,7 +111,7 @@ def compare(
     task, settings, notes = file_task(data, DataSettings.of({**own, **said, **seed}), settings, epochs=epochs)
     for note in (*unused, *notes):
         print_line(aside, note)
-    show(settings, out, console=console, aside=aside, command=typed_command(), task=task, workers=workers)
+    run_and_print(settings, out, console=console, aside=aside, command=typed_command(), task=task, workers=workers)
 
 
 def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:

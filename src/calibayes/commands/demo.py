@@ -28,9 +28,9 @@ def demo(
     that none of them has seen.
     """
 
-    from calibayes.recipes.demo import Settings
-    from calibayes.recipes.demo.show import show
+    from calibayes.recipes.compare import Settings
+    from calibayes.recipes.compare.demo import run_and_print_demo
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = stdout_console(), status_console()
-    show(settings, out, console=console, aside=aside, command=typed_command())
+    run_and_print_demo(settings, out, console=console, aside=aside, command=typed_command())

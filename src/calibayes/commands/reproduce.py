@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibayes.errors import InvalidArgumentError
+import calibayes
+from calibayes.errors import InvalidArgumentError, MissingExtraError
 from calibayes.terminal import EXIT_FAILED, EXIT_INTERRUPTED, print_line, status_console, stdout_console, typed_command
 
 if TYPE_CHECKING:
@@ -63,20 +66,21 @@ def reproduce(
 
     console, aside = stdout_console(), status_console()
     _check_given(ctx, name)
+    _find_package()
     if name == "claims":
-        from calibayes.recipes.reproduce.show_claims import show_claims
+        from reproduction.run_experiment import print_claims
 
-        show_claims(out, preset, console=console)
+        print_claims(out, preset, console=console)
         return
     if name == "cifar10-pretrain":
         _pretrain(preset, console)
         return
-    from calibayes.recipes.reproduce.experiments import experiment
-    from calibayes.recipes.reproduce.show import show
-    from calibayes.sweeps.sweep_plan import choices
+    from calibayes.sweeps.arguments import choices
+    from reproduction.experiments import experiment
+    from reproduction.run_experiment import run_experiment
 
     try:
-        whole = show(
+        whole = run_experiment(
             experiment(name, preset),
             out,
             wanted=choices(only, "--only", again=True) if only else None,
@@ -94,6 +98,22 @@ def reproduce(
         raise typer.Exit(EXIT_FAILED)
 
 
+def _find_package() -> None:
+    """Make the package `reproduction` importable, which is beside the library in a clone of the repository."""
+    for root in (Path(calibayes.__file__).parents[2], Path.cwd()):
+        if (root / "reproduction" / "run_experiment.py").is_file() and str(root) not in sys.path:
+            sys.path.append(str(root))
+    try:
+        found = find_spec("reproduction.run_experiment")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise MissingExtraError(
+            "The paper's experiments are not part of the installed package: Python finds no package 'reproduction'. "
+            "Clone the repository of calibayes, and run `calibayes reproduce` in the clone."
+        )
+
+
 def _check_given(ctx: typer.Context, name: str) -> None:
     """Reject options that would change nothing."""
     for option in _NOT_FOR.get(name, ()):
@@ -103,8 +123,8 @@ def _check_given(ctx: typer.Context, name: str) -> None:
 
 
 def _pretrain(preset: str, console: Console) -> None:
-    from calibayes.recipes.reproduce.experiments import check_preset
-    from calibayes.recipes.reproduce.pretrain import PRETRAININGS, pretrain
+    from reproduction.experiments import check_preset
+    from reproduction.pretraining import PRETRAININGS, pretrain
 
     path, record = pretrain(PRETRAININGS[check_preset(preset)])
     scores = ", ".join(f"{name} {value:.4f}" for name, value in record["test"].items())

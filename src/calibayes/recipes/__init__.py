@@ -1,7 +1,1 @@
-"""What experiments are made of: the four schemes by name, the comparison of them, and the demo."""
-
-from __future__ import annotations
-
-from calibayes.recipes.schemes import build
-
-__all__ = ["build"]
+"""Experiments: one training for sweeps, the choice of weights, the comparison of methods, and the demo."""

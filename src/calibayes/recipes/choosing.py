@@ -14,17 +14,7 @@ from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import refined_nll
 from calibayes.predictive import predict_source
 
-__all__ = [
-    "BETAS",
-    "LAMS",
-    "ChoiceMonitor",
-    "Chosen",
-    "Tried",
-    "ValidationScores",
-    "check_monitor",
-    "choose",
-    "validation_scores",
-]
+__all__ = ["BETAS", "LAMS", "ChoiceMonitor", "Chosen", "Tried", "ValidationScores", "choose", "validation_scores"]
 
 LAMS = (1.0, 10.0, 100.0)
 r"""The values of $\lambda$ that doors try where they are to choose: from one that is hardly felt to one that costs accuracy."""
@@ -61,19 +51,12 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class Chosen(Generic[Model]):
-    """The best of several models.
+    """The best of several models."""
 
-    Attributes:
-        model: what was trained with the chosen values.
-        best: those values, and its validation scores.
-        tried: all that were tried, in the order in which they were.
-        compared: the score that decided, of each of them.
-    """
-
-    model: Model
-    best: Tried
-    tried: tuple[Tried, ...]
-    compared: tuple[float, ...]
+    model: Model  # what was trained with the chosen values
+    best: Tried  # those values, and its validation scores
+    tried: tuple[Tried, ...]  # all that were tried, in the order in which they were
+    compared: tuple[float, ...]  # the score that decided, of each of them
 
 
 def choose(
@@ -88,7 +71,7 @@ def choose(
     model so far is held in memory.
 
     Args:
-        pairs: what to try; `calibayes.recipes.schemes.combinations` makes those that a scheme can tell apart.
+        pairs: what to try.
         train: makes a model from $\lambda$ and $\beta$.
         score: its validation scores, such as those of `validation_scores`.
         monitor: which score decides: the ``"nll"``, or the ``"refined-nll"`` for models that get a temperature afterwards.
@@ -105,7 +88,7 @@ def choose(
     for lam, beta in pairs:
         model = train(lam, beta)
         scores = score(model)
-        tried.append(Tried(lam, beta, scores.nll, scores.ece, scores.accuracy, scores.brier))
+        tried.append(Tried(lam, beta, *scores[:4]))
         compared.append(_deciding(scores, monitor))
         if best is None or _rank(compared[-1]) < min(map(_rank, compared[:-1])):
             best = model, tried[-1]

@@ -13,29 +13,22 @@ from calibayes.methods import METHODS, method_named
 from calibayes.methods.term_weights import check_method_settings, has_beta, has_lam
 from calibayes.networks import SmallCNN
 from calibayes.objective import SCHEMES
-from calibayes.recipes.compare.task import FASHION_MNIST
-from calibayes.recipes.reproduce.training import Training, trained
+from calibayes.recipes.compare.comparison_task import FASHION_MNIST
+from calibayes.recipes.single_training import TrainingSettings, train_and_score
 
 __all__ = ["FashionTraining", "fashion_trial"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FashionTraining(Training):
-    """`Training` of a small convolutional network on images of clothes that come with calibayes.
-
-    Attributes:
-        train: training images.
-        validation: validation images.
-        test: test images.
-        method_settings: further settings of the method, by name.
-    """
+class FashionTraining(TrainingSettings):
+    """The settings of a training of a small convolutional network on images of clothes that come with calibayes."""
 
     epochs: int = 10
     optimizer: Literal["rmsprop", "adam"] = "adam"
-    train: int = 3000
-    validation: int = 1000
-    test: int = 6000
-    method_settings: Mapping[str, Any] = field(default_factory=dict)
+    train: int = 3000  # training images
+    validation: int = 1000  # validation images
+    test: int = 6000  # test images
+    method_settings: Mapping[str, Any] = field(default_factory=dict)  # further settings of the method, by name
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -62,29 +55,22 @@ class FashionTraining(Training):
         else:
             usual = {name: method.default(name) for name in ("lam", "beta", "prior_std", "init_std") if method.has(name)}
         known = {field.name for field in fields(cls)}
-        of_method = {name: value for name, value in settings.items() if name not in known and method.has(name)}
-        others = {name: value for name, value in settings.items() if name not in of_method}
-        _check_known(others, known, method.name)
-        if of_method:
-            others["method_settings"] = {**others.get("method_settings", {}), **of_method}
-        return super().of({**usual, **others})
+        others = {name: value for name, value in settings.items() if name not in known}
+        # What no method has is none of their settings: the nearest name is suggested instead.
+        of_method = {name: value for name, value in others.items() if any(method_named(each).has(name) for each in METHODS)}
+        method.configured(**of_method)
+        own = {name: value for name, value in settings.items() if name not in of_method}
+        return super().of({**usual, **own, "method_settings": {**settings.get("method_settings", {}), **of_method}})
 
     def of_method(self, steps: int) -> dict[str, Any]:
-        """The settings of the method, by name; as in `Training`."""
+        """The settings of the method, by name; as in `TrainingSettings`."""
         return super().of_method(steps) | dict(self.method_settings)
-
-
-def _check_known(settings: Mapping[str, Any], known: set[str], method: str) -> None:
-    """Raise if something is set that other methods have."""
-    for name in settings:
-        if name not in known and any(method_named(other).has(name) for other in METHODS):
-            method_named(method).configured(**{name: settings[name]})
 
 
 def fashion_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train and test as the settings say; names are those of `FashionTraining`."""
     chosen = FashionTraining.of(settings)
-    return trained(chosen, _images(chosen.train, chosen.validation, chosen.test), SmallCNN)
+    return train_and_score(chosen, _images(chosen.train, chosen.validation, chosen.test), SmallCNN)
 
 
 @lru_cache(maxsize=1)

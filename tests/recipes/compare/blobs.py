@@ -16,8 +16,8 @@ from calibayes.data import Splits
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.networks import MLP
 from calibayes.recipes.compare import Settings, Task, compare
-from calibayes.recipes.compare.files import describe
-from calibayes.recipes.compare.show import show
+from calibayes.recipes.compare.result_files import describe
+from calibayes.recipes.compare.run_and_print import run_and_print
 
 TINY = Settings(
     seeds=2,
@@ -74,7 +74,7 @@ def shown(folder: Path, settings: Settings = TINY, task: Task = BLOBS, workers: 
     out, err = io.StringIO(), io.StringIO()
     console, aside = (Console(file=stream, highlight=False) for stream in (out, err))
     command = "calibayes compare"
-    show(settings, folder, console=console, aside=aside, command=command, task=task, workers=workers, **others)
+    run_and_print(settings, folder, console=console, aside=aside, command=command, task=task, workers=workers, **others)
     return Shown(json.loads((folder / "results.json").read_text()), out.getvalue(), err.getvalue(), folder)
 
 

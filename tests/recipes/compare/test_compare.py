@@ -17,9 +17,10 @@ from tests.recipes.compare.blobs import BLOBS, MISLED, TINY, TRAININGS, Shown, c
 import calibayes as cb
 from calibayes.data.predictions import read_predictions
 from calibayes.errors import InvalidArgumentError
-from calibayes.recipes.compare import CONTENDERS, Comparison, Run, Settings, Task, compare, jobs
-from calibayes.recipes.compare.differences import COMPARED, differences
-from calibayes.recipes.compare.files import FILES
+from calibayes.recipes.compare import CONTENDERS, Comparison, MethodRun, Settings, Task, compare, jobs
+from calibayes.recipes.compare.contender_differences import COMPARED, differences
+from calibayes.recipes.compare.result_files import FILES
+from calibayes.recipes.compare.training_records import ScoredRun
 from calibayes.recipes.compare.trainings import choose, run_trainings
 
 
@@ -141,10 +142,10 @@ def test_a_temperature_is_the_best_one_on_validation_data(found: Comparison) -> 
 def test_only_chosen_networks_see_the_test_examples_and_the_caller_keeps_threads_and_random_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen: list[Run] = []
+    seen: list[MethodRun] = []
     test = jobs.test
 
-    def watched(task: Task, settings: Settings, run: Run, weights: dict[str, torch.Tensor]) -> dict[str, Any]:
+    def watched(task: Task, settings: Settings, run: MethodRun, weights: dict[str, torch.Tensor]) -> dict[str, Any]:
         seen.append(run)
         assert torch.get_num_threads() == 1
         return test(task, settings, run, weights)
@@ -220,7 +221,7 @@ def test_predictions_are_there_by_name_and_seed(found: Comparison) -> None:
 
 def test_of_equal_candidates_the_first_is_chosen(found: Comparison) -> None:
     scores = found.trainings.candidates[0][1]
-    tried = [jobs.Trained(run, np.zeros((1, 2), np.float32), {}, 0.0, scores) for run in Settings().candidates()]
+    tried = [ScoredRun(run, np.zeros((1, 2), np.float32), 0.0, scores) for run in Settings().candidates()]
     assert {scheme: (each.run.lam, each.run.beta) for scheme, each in choose(tried).items()} == {
         "fnn": (0.0, 0.0),
         "bnn": (0.0, 0.03),

@@ -15,8 +15,8 @@ from torch.optim.lr_scheduler import CosineAnnealingLR
 import calibayes as cb
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.ensemble import member_seed
-from calibayes.recipes.compare import Comparison, Run, Settings, compare, jobs
-from calibayes.recipes.compare.memory import Memory
+from calibayes.recipes.compare import Comparison, MethodRun, Settings, compare, jobs
+from calibayes.recipes.compare.training_records import TrainingRecords
 
 OTHERS = replace(
     TINY,
@@ -60,17 +60,18 @@ def test_an_ensemble_is_the_mean_of_networks_trained_one_by_one(found: Compariso
 
 def test_candidates_are_from_the_lists_where_a_method_has_the_weight_and_was_not_told() -> None:
     assert OTHERS.candidates() == [
-        Run("mixture", 0.0, 0.05, 0),
-        Run("ema", 0.0, 0.0, 0),
-        Run("fnn", 0.0, 0.0, 0),
-        Run("ensemble", 0.0, 0.0, 0),
-        Run("mc-dropout", 0.0, 0.0, 0),
+        MethodRun("mixture", 0.0, 0.05, 0),
+        MethodRun("ema", 0.0, 0.0, 0),
+        MethodRun("fnn", 0.0, 0.0, 0),
+        MethodRun("ensemble", 0.0, 0.0, 0),
+        MethodRun("mc-dropout", 0.0, 0.0, 0),
     ]
     free = replace(OTHERS, methods=("mixture", "ensemble"), method_settings={"ensemble": {"lam": 3.0}})
-    assert free.candidates() == [*(Run("mixture", 0.0, beta, 0) for beta in TINY.betas), Run("ensemble", 3.0, 0.0, 0)]
+    mixtures = [MethodRun("mixture", 0.0, beta, 0) for beta in TINY.betas]
+    assert free.candidates() == [*mixtures, MethodRun("ensemble", 3.0, 0.0, 0)]
     with pair():
         own = replace(TINY, methods=("pair",)).candidates()
-        assert own == [Run("pair", lam, 0.0, 0) for lam in TINY.lams]
+        assert own == [MethodRun("pair", lam, 0.0, 0) for lam in TINY.lams]
 
 
 def test_efforts_count_members_and_samples() -> None:
@@ -82,16 +83,16 @@ def test_efforts_count_members_and_samples() -> None:
 
 
 def test_a_run_is_known_by_the_settings_of_its_method() -> None:
-    run = Run("ensemble", 0.0, 0.0, 0)
-    two, three = (
-        Memory.of(BLOBS, replace(OTHERS, method_settings={"ensemble": {"members": members}})).training(run).key
-        for members in (2, 3)
-    )
+    run = MethodRun("ensemble", 0.0, 0.0, 0)
+
+    def key(run: MethodRun, settings: Settings) -> str:
+        return TrainingRecords.of(BLOBS, settings).training(run).key
+
+    two, three = (key(run, replace(OTHERS, method_settings={"ensemble": {"members": members}})) for members in (2, 3))
     assert two != three
-    plain = Run("fnn", 0.0, 0.0, 0)
-    assert Memory.of(BLOBS, OTHERS).training(plain).key == Memory.of(BLOBS, replace(TINY, epochs=3)).training(plain).key
-    decayed = replace(OTHERS, method_settings={"fnn": {"weight_decay": 0.1}})
-    assert Memory.of(BLOBS, decayed).training(plain).key != Memory.of(BLOBS, OTHERS).training(plain).key
+    plain = MethodRun("fnn", 0.0, 0.0, 0)
+    assert key(plain, OTHERS) == key(plain, replace(TINY, epochs=3))
+    assert key(plain, replace(OTHERS, method_settings={"fnn": {"weight_decay": 0.1}})) != key(plain, OTHERS)
 
 
 def test_a_comparison_of_others_is_shown_kept_and_resumed(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_a_method_of_somebody_elses_is_known_to_worker_processes(tmp_path: Path)
     settings = replace(TINY, seeds=1, epochs=1, lams=(2.0,))
     with pair():
         found = compare(BLOBS, settings, methods=["pair"], workers=2)
-    assert found.trainings.chosen == {"pair": Run("pair", 2.0, 0.0, 0)}
+    assert found.trainings.chosen == {"pair": MethodRun("pair", 2.0, 0.0, 0)}
 
 
 @pytest.mark.parametrize(

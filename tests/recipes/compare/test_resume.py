@@ -23,21 +23,22 @@ from torch import nn
 
 from calibayes.errors import SweepError
 from calibayes.networks import MLP
-from calibayes.recipes.compare import Run, Settings, Task, files, jobs
-from calibayes.recipes.compare.memory import Memory
-from calibayes.recipes.compare.show import show
+from calibayes.recipes.compare import MethodRun, Settings, Task, jobs, result_files
+from calibayes.recipes.compare.run_and_print import run_and_print
+from calibayes.recipes.compare.training_records import TrainingRecords
 
 # The page takes longest of all that a comparison writes, and stopping has no bearing on it.
 CODE = """
 import sys
 from pathlib import Path
 from rich.console import Console
-from calibayes.recipes.compare import files
-from calibayes.recipes.compare.show import show
+from calibayes.recipes.compare import result_files
+from calibayes.recipes.compare.run_and_print import run_and_print
 from tests.recipes.compare.blobs import BLOBS, TINY
-files._study = files.write_page = lambda *_: {}
+result_files._study = result_files.write_page = lambda *_: {}
 aside = Console(stderr=True, highlight=False)
-show(TINY, Path(sys.argv[1]), console=Console(), aside=aside, command="calibayes compare", task=BLOBS, workers=int(sys.argv[2]))
+words = {"command": "calibayes compare", "task": BLOBS, "workers": int(sys.argv[2])}
+run_and_print(TINY, Path(sys.argv[1]), console=Console(), aside=aside, **words)
 """
 
 
@@ -64,8 +65,8 @@ def wait(condition: Callable[[], bool], process: subprocess.Popen[str] | None = 
 @pytest.fixture(scope="module", autouse=True)
 def _no_page() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "_study", lambda *_: {})
-        patch.setattr(files, "write_page", lambda *_: {})
+        patch.setattr(result_files, "_study", lambda *_: {})
+        patch.setattr(result_files, "write_page", lambda *_: {})
         yield
 
 
@@ -75,12 +76,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, _no_page: None) -> Sho
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[MethodRun]:
     """The runs that are trained during a test."""
-    seen: list[Run] = []
+    seen: list[MethodRun] = []
     train = jobs.train
 
-    def watched(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
+    def watched(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
         seen.append(run)
         return train(task, settings, run)
 
@@ -88,7 +89,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Run]:
     return seen
 
 
-def test_killed_in_the_middle_and_started_again(undisturbed: Shown, trained: list[Run], tmp_path: Path) -> None:
+def test_killed_in_the_middle_and_started_again(undisturbed: Shown, trained: list[MethodRun], tmp_path: Path) -> None:
     process = start(tmp_path, workers=2)
     wait(lambda: len(trainings(tmp_path)) >= 3, process)
     workers = psutil.Process(process.pid).children(recursive=True)
@@ -127,7 +128,7 @@ def test_ctrl_c_with_workers_keeps_what_is_finished_and_says_how_to_go_on(tmp_pa
 def test_ctrl_c_without_workers_does_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = jobs.train
 
-    def interrupted(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
+    def interrupted(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
         if len(trainings(tmp_path)) == 2:
             threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()
             settings = replace(settings, epochs=10_000)  # caught in the midst of it
@@ -137,7 +138,7 @@ def test_ctrl_c_without_workers_does_the_same(tmp_path: Path, monkeypatch: pytes
     err = io.StringIO()
     aside = Console(file=err, highlight=False)
     with pytest.raises(SystemExit) as caught:
-        show(TINY, tmp_path, console=aside, aside=aside, command="calibayes compare", task=BLOBS, workers=1)
+        run_and_print(TINY, tmp_path, console=aside, aside=aside, command="calibayes compare", task=BLOBS, workers=1)
     assert caught.value.code == 130
     check_stopped(err.getvalue(), tmp_path)
     assert len(trainings(tmp_path)) == 2
@@ -146,7 +147,7 @@ def test_ctrl_c_without_workers_does_the_same(tmp_path: Path, monkeypatch: pytes
 def test_a_training_that_fails_is_named_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = jobs.train
 
-    def failing(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
+    def failing(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
         if run.lam == 10.0:
             raise ArithmeticError("too much")
         return train(task, settings, run)
@@ -161,7 +162,7 @@ def test_a_training_that_fails_is_named_and_tried_again(tmp_path: Path, monkeypa
 
 
 def test_two_processes_in_one_folder_both_finish_with_the_same_numbers(
-    undisturbed: Shown, trained: list[Run], tmp_path: Path
+    undisturbed: Shown, trained: list[MethodRun], tmp_path: Path
 ) -> None:
     process = start(tmp_path, workers=1)
     wait(lambda: bool(trainings(tmp_path)), process)
@@ -177,7 +178,7 @@ def test_two_processes_in_one_folder_both_finish_with_the_same_numbers(
     assert trained == []
 
 
-def test_a_damaged_training_is_found_and_done_again(undisturbed: Shown, trained: list[Run]) -> None:
+def test_a_damaged_training_is_found_and_done_again(undisturbed: Shown, trained: list[MethodRun]) -> None:
     folder = undisturbed.folder
     torn, altered = trainings(folder)[3], next((folder / "runs").glob("ca-bnn-seed1-test-*"))
     torn.write_bytes(torn.read_bytes()[:-9])
@@ -192,7 +193,7 @@ def test_a_damaged_training_is_found_and_done_again(undisturbed: Shown, trained:
     assert lasting(again.numbers) == lasting(undisturbed.numbers)
 
 
-def test_more_seeds_and_candidates_take_up_what_is_there(undisturbed: Shown, trained: list[Run]) -> None:
+def test_more_seeds_and_candidates_take_up_what_is_there(undisturbed: Shown, trained: list[MethodRun]) -> None:
     computed(undisturbed.folder, replace(TINY, seeds=3))
     assert {run.seed for run in trained} == {2}
     assert len(trained) == 4
@@ -205,7 +206,7 @@ def test_more_seeds_and_candidates_take_up_what_is_there(undisturbed: Shown, tra
     assert all("seed0" in name for name in predictions)
 
 
-def test_another_setting_in_the_same_folder_is_another_training(undisturbed: Shown, trained: list[Run]) -> None:
+def test_another_setting_in_the_same_folder_is_another_training(undisturbed: Shown, trained: list[MethodRun]) -> None:
     runs = {path: path.read_bytes() for path in (undisturbed.folder / "runs").iterdir()}
     computed(undisturbed.folder, replace(TINY, seeds=1, lams=(3.0,), betas=(0.1,), epochs=2))
     assert len(trained) == 4
@@ -242,7 +243,7 @@ def test_whatever_changes_a_training_makes_it_another_one() -> None:
     tasks = [BLOBS, replace(BLOBS, name="other"), replace(BLOBS, network=wider)]
     settings = [TINY, *(replace(TINY, **change) for change in CHANGES)]
     pairs = [(BLOBS, each) for each in settings] + [(task, TINY) for task in tasks[1:]]
-    keys = {Memory.of(task, each).training(Run("ca-bnn", 3.0, 0.1, 0)).key for task, each in pairs}
+    keys = {TrainingRecords.of(task, each).training(MethodRun("ca-bnn", 3.0, 0.1, 0)).key for task, each in pairs}
     assert len(keys) == len(pairs)
     of_a_training = {name for change in CHANGES for name in change}
     others = {
@@ -255,15 +256,15 @@ def test_whatever_changes_a_training_makes_it_another_one() -> None:
     }  # these say which trainings there are, not how one goes
     assert of_a_training | others == set(vars(TINY))
     for name, value in {"seeds": 9, "test": 10, "lams": (1.0,), "betas": (1.0,), "methods": ("ca-bnn",)}.items():
-        memory = Memory.of(BLOBS, replace(TINY, **{name: value}))  # type: ignore[arg-type]
-        assert memory.training(Run("ca-bnn", 3.0, 0.1, 0)).key in keys
+        records = TrainingRecords.of(BLOBS, replace(TINY, **{name: value}))  # type: ignore[arg-type]
+        assert records.training(MethodRun("ca-bnn", 3.0, 0.1, 0)).key in keys
 
 
 def wider() -> nn.Module:
     return MLP(2, (17,), 3)
 
 
-def test_a_smaller_test_set_needs_no_training(undisturbed: Shown, trained: list[Run]) -> None:
+def test_a_smaller_test_set_needs_no_training(undisturbed: Shown, trained: list[MethodRun]) -> None:
     numbers = computed(undisturbed.folder, replace(TINY, test=100))
     assert trained == []
     assert numbers["task"]["test"] == numbers["contenders"][0]["seeds"][0]["test"]["n"] == 100

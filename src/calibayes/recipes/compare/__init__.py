@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from calibayes.recipes.compare.comparison import Comparison, compare
+from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
+from calibayes.recipes.compare.comparison_task import FASHION_MNIST, Task
 from calibayes.recipes.compare.contenders import CONTENDERS, Contender
-from calibayes.recipes.compare.settings import Run, Settings
-from calibayes.recipes.compare.task import FASHION_MNIST, Task
 
-__all__ = ["CONTENDERS", "FASHION_MNIST", "Comparison", "Contender", "Run", "Settings", "Task", "compare"]
+__all__ = ["CONTENDERS", "FASHION_MNIST", "Comparison", "Contender", "MethodRun", "Settings", "Task", "compare"]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from torch import Tensor
 
+from calibayes.recipes.compare.comparison_settings import Settings
+from calibayes.recipes.compare.comparison_task import FASHION_MNIST, Task
+from calibayes.recipes.compare.contender_differences import Differences, differences
 from calibayes.recipes.compare.contenders import Contender, Entry, entries
-from calibayes.recipes.compare.differences import Differences, differences
 from calibayes.recipes.compare.jobs import Probs
-from calibayes.recipes.compare.settings import Settings
-from calibayes.recipes.compare.task import FASHION_MNIST, Task
+from calibayes.recipes.compare.recommendation import Recommendation, decide
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
-from calibayes.recipes.compare.verdict import Verdict, decide
 from calibayes.sweeps.sweep_progress import SweepProgress
 
 __all__ = ["Comparison", "compare"]
@@ -22,19 +22,12 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found.
+    """What a comparison found."""
 
-    Attributes:
-        trainings: the methods, trained, and how they were chosen.
-        entries: the contenders' probabilities and scores, from the simplest on.
-        differences: asks for the difference between any two contenders, with its interval.
-        verdict: which to use.
-    """
-
-    trainings: Trainings
-    entries: dict[Contender, Entry]
-    differences: Differences
-    verdict: Verdict
+    trainings: Trainings  # the methods, trained, and how they were chosen
+    entries: dict[Contender, Entry]  # the contenders' probabilities and scores, from the simplest on
+    differences: Differences  # asks for the difference between any two contenders, with its interval
+    verdict: Recommendation  # which to use
 
     @property
     def task(self) -> Task:

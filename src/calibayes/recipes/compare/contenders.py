@@ -11,9 +11,9 @@ from calibayes.methods import method_named
 from calibayes.methods.term_weights import has_lam
 from calibayes.metrics import Scores
 from calibayes.posthoc.temperature_choice import temperature_or_identity
-from calibayes.recipes.compare.jobs import Probs, Tested, Trained, effort, scored
-from calibayes.recipes.compare.settings import Run, Settings
-from calibayes.recipes.compare.task import Task
+from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
+from calibayes.recipes.compare.comparison_task import Task
+from calibayes.recipes.compare.jobs import Probs, effort, scored
 from calibayes.recipes.compare.trainings import Trainings
 
 __all__ = ["CONTENDERS", "Contender", "Entry", "contenders", "entries"]
@@ -60,25 +60,15 @@ def contenders(task: Task, settings: Settings) -> tuple[Contender, ...]:
 
 @dataclass(frozen=True)
 class Entry:
-    r"""One contender's results; every list has one item per seed.
+    r"""One contender's results; every list has one item per seed."""
 
-    Attributes:
-        contender: who it is.
-        run: its method, $\lambda$ and $\beta$, with the first seed.
-        temperatures: 1 for a plain contender.
-        validation_probs: what it says about the validation examples.
-        test_probs: what it says about the test examples.
-        validation: its scores on the validation examples, which a temperature was fitted on.
-        test: its scores on the test examples.
-    """
-
-    contender: Contender
-    run: Run
-    temperatures: list[float]
-    validation_probs: list[Probs]
-    test_probs: list[Probs]
-    validation: list[Scores]
-    test: list[Scores]
+    contender: Contender  # who it is
+    run: MethodRun  # its method, λ and β, with the first seed
+    temperatures: list[float]  # 1 for a plain contender
+    validation_probs: list[Probs]  # what it says about the validation examples
+    test_probs: list[Probs]  # what it says about the test examples
+    validation: list[Scores]  # its scores on the validation examples, which a temperature was fitted on
+    test: list[Scores]  # its scores on the test examples
 
 
 def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
@@ -87,36 +77,20 @@ def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict
 
 
 def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] | None) -> Entry:
-    trained, tested = found.trained[contender.scheme], found.tested[contender.scheme]
-    run = found.chosen[contender.scheme]
-    if not contender.scaled:
-        return Entry(
-            contender,
-            run,
-            [1.0] * len(trained),
-            [each.probs for each in trained],
-            [each.probs for each in tested],
-            [each.scores for each in trained],
-            [each.scores for each in tested],
-        )
-    made = Entry(contender, run, [], [], [], [], [])
-    for first, second in zip(trained, tested, strict=True):
-        why_none = _add_scaled(made, first, second, found)
+    made = Entry(contender, found.chosen[contender.scheme], [], [], [], [], [])
+    parts = found.trained[contender.scheme], found.tested[contender.scheme]
+    for trained, tested in zip(*parts, strict=True):
+        scaling, why_none = None, None
+        if contender.scaled:
+            scaling, why_none = temperature_or_identity(trained.probs, found.data.validation[1])
         if why_none is not None and note is not None:
-            note(f"{contender}, seed {first.run.seed}: {why_none}")
+            note(f"{contender}, seed {trained.run.seed}: {why_none}")
+        made.temperatures.append(1.0 if scaling is None else scaling.temperature)
+        for plain, targets, probs, scores in (
+            (trained, found.data.validation[1], made.validation_probs, made.validation),
+            (tested, found.data.test[1], made.test_probs, made.test),
+        ):
+            after = plain.probs if scaling is None else np.asarray(scaling.transform(plain.probs), dtype=np.float32)
+            probs.append(after)
+            scores.append(plain.scores if scaling is None else scored(after, targets))
     return made
-
-
-def _add_scaled(entry: Entry, trained: Trained, tested: Tested, found: Trainings) -> str | None:
-    """Add a training with its temperature; why it has none, if so."""
-    labels = found.data.validation[1]
-    scaling, why_none = temperature_or_identity(trained.probs, labels)
-    entry.temperatures.append(scaling.temperature)
-    for before, targets, probs, scores in (
-        (trained.probs, labels, entry.validation_probs, entry.validation),
-        (tested.probs, found.data.test[1], entry.test_probs, entry.test),
-    ):
-        after: Probs = np.asarray(scaling.transform(before), dtype=np.float32)
-        probs.append(after)
-        scores.append(scored(after, targets))
-    return why_none

@@ -11,48 +11,25 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.optim.lr_scheduler import CosineAnnealingLR
+from torch import Tensor
 
 from calibayes.data import Splits
 from calibayes.data.overlap import check_apart
-from calibayes.methods import Plan, build
-from calibayes.methods.fit_arguments import fit_arguments, member_networks, prediction_passes, prepared_network
+from calibayes.methods import Plan
+from calibayes.methods.fit_arguments import prediction_passes
 from calibayes.metrics import Scores, evaluate
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import predict, samples_for
-from calibayes.randomness import seeded
-from calibayes.recipes.compare.settings import Run, Settings
-from calibayes.recipes.compare.task import Task
-from calibayes.training import fit
+from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
+from calibayes.recipes.compare.comparison_task import Task
+from calibayes.recipes.fitting import fit_plan, plan_from_seed
 
-__all__ = ["OPTIMIZER", "Effort", "Tested", "Trained", "effort", "load", "scored", "test", "train"]
+__all__ = ["OPTIMIZER", "Effort", "effort", "load", "scored", "test", "train"]
 
 OPTIMIZER = "Adam, learning rate to zero along a cosine"
 _BATCH = 128  # of predictions: what fits into a core's cache
 
 Probs = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained network's weights, and what it says about the validation examples."""
-
-    run: Run
-    probs: Probs
-    weights: dict[str, Tensor]
-    seconds: float
-    scores: Scores
-
-
-@dataclass(frozen=True)
-class Tested:
-    """What a trained network says about the test examples, and its scores there."""
-
-    run: Run
-    probs: Probs
-    seconds: float
-    scores: Scores
 
 
 @lru_cache(maxsize=1)
@@ -69,39 +46,18 @@ def scored(probs: Probs, targets: Tensor) -> Scores:
     return evaluate(torch.from_numpy(probs), targets, intervals=False)
 
 
-def train(task: Task, settings: Settings, run: Run) -> dict[str, Any]:
+def train(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
     """Train one network, and let it predict the validation examples; the test examples are not looked at."""
     begin = time.process_time()
     splits = load(task, settings)
     plan = _untrained(task, settings, run)
-    posterior = plan.posterior
-    steps = settings.epochs * -(-len(splits.train[1]) // settings.batch_size)
-    own = fit_arguments(
-        plan,
-        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=settings.learning_rate),
-        scheduler=lambda optimizer: CosineAnnealingLR(optimizer, steps),
-        scheduler_interval="step",
-        samples=settings.samples,
-    )
-    history = fit(
-        posterior,
-        splits.train,
-        plan.objective,
-        epochs=settings.epochs,
-        batch_size=settings.batch_size,
-        seed=run.seed,
-        device="cpu",
-        group=None,
-        progress=False,
-        **own,
-    )
-    if history.stopped == "interrupted":
-        raise KeyboardInterrupt
-    probs = _probs(settings, run, posterior, splits.validation[0])
-    return {"probs": probs, "weights": posterior.state_dict(), "seconds": time.process_time() - begin}
+    named = {name: getattr(settings, name) for name in ("learning_rate", "epochs", "batch_size", "samples")}
+    fit_plan(plan, splits.train, seed=run.seed, device="cpu", **named)
+    probs = _probs(settings, run, plan.posterior, splits.validation[0])
+    return {"probs": probs, "weights": plan.posterior.state_dict(), "seconds": time.process_time() - begin}
 
 
-def test(task: Task, settings: Settings, run: Run, weights: dict[str, Tensor]) -> dict[str, Any]:
+def test(task: Task, settings: Settings, run: MethodRun, weights: dict[str, Tensor]) -> dict[str, Any]:
     """Let a trained network predict the test examples."""
     begin = time.process_time()
     posterior = _untrained(task, settings, run).posterior
@@ -112,19 +68,12 @@ def test(task: Task, settings: Settings, run: Run, weights: dict[str, Tensor]) -
 
 @dataclass(frozen=True)
 class Effort:
-    """What it takes to train a method and to let it predict.
+    """What it takes to train a method and to let it predict."""
 
-    Attributes:
-        members: networks that are trained.
-        random: whether a prediction averages over samples of the weights.
-        training: roughly how long `train` takes, in examples that pass forward through the network.
-        test: roughly how long `test` takes, in the same unit.
-    """
-
-    members: int
-    random: bool
-    training: float
-    test: float
+    members: int  # networks that are trained
+    random: bool  # whether a prediction averages over samples of the weights
+    training: float  # roughly how long `train` takes, in examples that pass forward through the network
+    test: float  # roughly how long `test` takes, in the same unit
 
 
 @lru_cache(maxsize=64)
@@ -138,17 +87,12 @@ def effort(task: Task, settings: Settings, method: str) -> Effort:
     return Effort(members, random, steps + passes * settings.validation, float(passes * settings.test))
 
 
-def _untrained(task: Task, settings: Settings, run: Run) -> Plan:
+def _untrained(task: Task, settings: Settings, run: MethodRun) -> Plan:
     """The run's posterior and objective; the same seed gives all methods the same initial weights."""
-
-    def network(seed: int) -> nn.Module:
-        with seeded(seed):
-            return prepared_network(run.scheme, task.network())
-
-    return build(run.scheme, member_networks(network, run.seed), **settings.of_method(run))
+    return plan_from_seed(run.scheme, task.network, run.seed, **settings.of_method(run))
 
 
-def _probs(settings: Settings, run: Run, posterior: Posterior, images: Tensor) -> Probs:
+def _probs(settings: Settings, run: MethodRun, posterior: Posterior, images: Tensor) -> Probs:
     samples = samples_for(posterior, settings.predictive_samples)
     found = predict(posterior, images, samples=samples, batch_size=_BATCH, seed=run.seed)
     probs: Probs = found.probs.float().numpy()

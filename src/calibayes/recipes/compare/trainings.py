@@ -1,25 +1,23 @@
-"""The course of an experiment: train the candidates, choose on validation data, train the other seeds, test."""
+"""Train the candidates, choose on validation data, train the other seeds, and test."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal
 
 from calibayes.checks import positive_integer
 from calibayes.data import Splits
 from calibayes.metrics import Scores
 from calibayes.recipes.compare import jobs
-from calibayes.recipes.compare.jobs import Tested, Trained
-from calibayes.recipes.compare.memory import Memory
-from calibayes.recipes.compare.settings import Run, Settings
-from calibayes.recipes.compare.task import Task, check_portable
+from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
+from calibayes.recipes.compare.comparison_task import Task, check_portable
+from calibayes.recipes.compare.training_records import ScoredRun, TrainingRecords
 from calibayes.sweeps.backends import cores
-from calibayes.sweeps.records import Record
 from calibayes.sweeps.runner import Runner, StoredResult
 from calibayes.sweeps.sweep_progress import SweepProgress
 from calibayes.sweeps.worker import Job
@@ -29,41 +27,25 @@ __all__ = ["RULE", "Trainings", "choose", "default_workers", "run_trainings"]
 RULE = "lowest validation NLL with seed 0"
 _MOST = 4
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True)
 class Trainings:
-    """The methods, trained, with what they say about validation and test examples.
+    """The methods, trained, with what they say about validation and test examples."""
 
-    Attributes:
-        task: what they were trained on.
-        settings: what was asked for.
-        data: the task's data.
-        candidates: the validation scores that the choice was made from.
-        chosen: each method's run with the first seed.
-        trained: each method's trainings, one per seed.
-        tested: each method's test predictions, one per seed.
-        workers: how many processes worked at a time, each on one thread.
-        wall_seconds: how long it took.
-        cpu_seconds: how long all trainings and predictions took, one by one, also those from before.
-        kept: how many of the trainings were known from before.
-    """
-
-    task: Task
-    settings: Settings
-    data: Splits
-    candidates: list[tuple[Run, Scores]]
-    chosen: dict[str, Run]
-    trained: dict[str, list[Trained]]
-    tested: dict[str, list[Tested]]
-    workers: int
-    wall_seconds: float
-    cpu_seconds: float
-    kept: int
+    task: Task  # what they were trained on
+    settings: Settings  # what was asked for
+    data: Splits  # the task's data
+    candidates: list[tuple[MethodRun, Scores]]  # the validation scores that the choice was made from
+    chosen: dict[str, MethodRun]  # each method's run with the first seed
+    trained: dict[str, list[ScoredRun]]  # each method's trainings, one per seed
+    tested: dict[str, list[ScoredRun]]  # each method's test predictions, one per seed
+    workers: int  # how many processes worked at a time, each on one thread
+    wall_seconds: float  # how long it took
+    cpu_seconds: float  # how long all trainings and predictions took, one by one, also those from before
+    kept: int  # how many of the trainings were known from before
 
 
-def choose(candidates: Sequence[Trained]) -> dict[str, Trained]:
+def choose(candidates: Sequence[ScoredRun]) -> dict[str, ScoredRun]:
     """For each method the candidate with the lowest validation NLL; of equals the first.
 
     The NLL is a proper score: unlike the calibration error alone, it cannot be had by giving up on accuracy.
@@ -100,7 +82,7 @@ def run_trainings(
         check_portable(task)
     begin = time.monotonic()
     data = jobs.load(task, settings)  # wrong sizes are found before processes start
-    memory = Memory.of(task, settings)
+    records = TrainingRecords.of(task, settings)
     shown = SweepProgress(None) if progress is None else progress
     candidates = settings.candidates()
     seeds = range(1, settings.seeds)
@@ -114,47 +96,45 @@ def run_trainings(
     cost += sum(settings.seeds * efforts[method].test for method in methods)
     kept = 0
 
-    def trainings_from_before(found: Sequence[Trained]) -> None:
+    def completed(wanted: Sequence[Job], what: Literal["training", "test"]) -> list[ScoredRun]:
+        """The result of every job: what is there already, and the rest by running it."""
         nonlocal kept
-        for each in found:
-            shown.skip(efforts[each.run.scheme].training, counted=True)
-        kept += len(found)
-        if found:
+        is_training = what == "training"
+        read = records.trained if is_training else records.tested
+        there, missing = runner.take_stock(wanted)
+        results = {key: read(known.record) for key, known in there.items()}
+        for each in results.values():
+            shown.skip(getattr(efforts[each.run.scheme], what), counted=is_training)
+        if is_training and there:
+            kept += len(there)
             shown.note(f"From before: {kept} of {len(planned)} trainings.")
 
-    def trained_one(found: Trained) -> None:
-        note = f"{found.run}: validation NLL {found.scores.nll:.4f}"
-        shown.advance(efforts[found.run.scheme].training, note)
+        def finished(job: Job, known: StoredResult) -> None:
+            result = results[job.key] = read(known.record)
+            note = f"{result.run}: validation NLL {result.scores.nll:.4f}" if is_training else None
+            shown.advance(getattr(efforts[result.run.scheme], what), note)
 
-    def tests_from_before(found: Sequence[Tested]) -> None:
-        for each in found:
-            shown.skip(efforts[each.run.scheme].test)
+        runner.run(missing, finished)
+        return [results[job.key] for job in wanted]
 
-    def tested_one(found: Tested) -> None:
-        shown.advance(efforts[found.run.scheme].test)
+    def train(runs: Sequence[MethodRun]) -> list[ScoredRun]:
+        # The longest first, so that no worker waits for one at the end.
+        ordered = sorted(runs, key=lambda run: -efforts[run.scheme].members)
+        by_run = dict(zip(ordered, completed([records.training(run) for run in ordered], "training"), strict=True))
+        return [by_run[run] for run in runs]
 
     with (
         shown.over(cost, len(planned)),
         _folder(folder) as place,
         Runner(place, workers=workers, threads=1, note=shown.note) as runner,
     ):
-
-        def train(runs: Sequence[Run]) -> list[Trained]:
-            # The longest first, so that no worker waits for one at the end.
-            ordered = sorted(runs, key=lambda run: -efforts[run.scheme].members)
-            wanted = [memory.training(run) for run in ordered]
-            done = _completed(runner, wanted, memory.trained, trainings_from_before, trained_one)
-            by_run = dict(zip(ordered, done, strict=True))
-            return [by_run[run] for run in runs]
-
         first = train([*candidates, *early])
         tried = first[: len(candidates)]
         chosen = choose(tried)
         late = [chosen[s].run.with_seed(seed) for s in methods for seed in seeds if chosen[s].run not in settled]
         others = first[len(candidates) :] + train(late)
         final = [each for s in methods for each in (chosen[s], *(other for other in others if other.run.scheme == s))]
-        wanted = [memory.test(each) for each in final]
-        tested = _completed(runner, wanted, memory.tested, tests_from_before, tested_one)
+        tested = completed([records.test(each) for each in final], "test")
     return Trainings(
         task=task,
         settings=settings,
@@ -165,7 +145,7 @@ def run_trainings(
         tested={scheme: [each for each in tested if each.run.scheme == scheme] for scheme in methods},
         workers=workers,
         wall_seconds=time.monotonic() - begin,
-        cpu_seconds=sum(each.seconds for each in (*tried, *others)) + sum(each.seconds for each in tested),
+        cpu_seconds=sum(each.seconds for each in (*tried, *others, *tested)),
         kept=kept,
     )
 
@@ -173,26 +153,6 @@ def run_trainings(
 def default_workers() -> int:
     """One for each core that this process may use, up to four: each holds a torch of its own in memory."""
     return min(cores(), _MOST)
-
-
-def _completed(
-    runner: Runner,
-    wanted: Sequence[Job],
-    read: Callable[[Record], Result],
-    from_before: Callable[[Sequence[Result]], None],
-    done: Callable[[Result], None],
-) -> list[Result]:
-    """The result of every job, in the order of the jobs: what is there already, and the rest by running it."""
-    there, missing = runner.take_stock(wanted)
-    found = {key: read(kept.record) for key, kept in there.items()}
-    from_before(list(found.values()))
-
-    def finished(job: Job, kept: StoredResult) -> None:
-        found[job.key] = read(kept.record)
-        done(found[job.key])
-
-    runner.run(missing, finished)
-    return [found[job.key] for job in wanted]
 
 
 @contextmanager

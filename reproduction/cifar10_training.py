@@ -1,0 +1,99 @@
+"""One fine-tuning on CIFAR-10."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import nn
+
+from calibayes.data import Splits
+from calibayes.data.cifar10 import cifar10, cifar10_folder
+from calibayes.data.data_folder import data_folder, required
+from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.networks import CIFAR10, IMAGENET, Normalize, load_weights, resnet18, resnet20
+from calibayes.randomness import generator_for
+from calibayes.recipes.single_training import TrainingSettings, train_and_score
+
+__all__ = ["CIFAR10Training", "check_cifar10", "cifar10_parts", "cifar10_trial", "normalized_network", "pretrained_file"]
+
+_NETWORKS = ("resnet20", "resnet18", "resnet18-3x3")
+_VALIDATION = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class CIFAR10Training(TrainingSettings):
+    """The settings of a training of a residual network on CIFAR-10, from weights that were trained before."""
+
+    # ResNet-20 has published weights, ResNet-18 those of `cifar10-pretrain`; with 3x3 its stem is one for small images.
+    network: Literal["resnet20", "resnet18", "resnet18-3x3"] = "resnet20"
+    train: int | None = None  # training images that are used; all by default
+    test: int | None = None  # test images that are used; all by default
+    augment: bool = True  # shift and mirror the training images
+    pretrained: bool = True  # start from the weights; otherwise from random ones
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.network not in _NETWORKS:
+            raise InvalidArgumentError(f"Expected `network` to be one of {_NETWORKS}, but got {self.network!r}.")
+
+
+def cifar10_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Train and test as the settings say; names are those of `CIFAR10Training`."""
+    chosen = CIFAR10Training.of(settings)
+    start = pretrained_file(chosen.network) if chosen.pretrained else None
+    network = partial(normalized_network, chosen.network, start)
+    return train_and_score(chosen, cifar10_parts(chosen.train, chosen.test), network, augment=chosen.augment)
+
+
+# The name that records know it by, also those that were made before it moved here.
+cifar10_trial.__module__ = "calibayes.recipes.reproduce.cifar10"
+
+
+def check_cifar10(settings: Mapping[str, Any]) -> None:
+    """Raise if the data of a training, or the weights that it starts from, are not on this machine."""
+    cifar10_folder()
+    if settings["pretrained"]:
+        pretrained_file(settings["network"])
+
+
+def normalized_network(name: str, weights: Path | None) -> nn.Module:
+    """A network with the layer that normalises bytes in front, as its weights expect it."""
+    if name == "resnet20":
+        net: nn.Module = resnet20()
+    else:
+        net = resnet18(stem="cifar" if name == "resnet18-3x3" else "imagenet")
+    if weights is not None:
+        load_weights(net, weights)
+    return nn.Sequential(Normalize(*(IMAGENET if name == "resnet20" else CIFAR10)), net)
+
+
+def pretrained_file(name: str) -> Path:
+    """The file with the weights of a network, or an error that says how to get it."""
+    if name == "resnet20":
+        return required(data_folder() / "resnet20" / "resnet20-cifar10.safetensors", "resnet20", "The published ResNet-20")
+    path = data_folder() / name / f"{name}-cifar10.safetensors"
+    if not path.is_file():
+        raise DataError(
+            f"Expected the weights of {name} in {str(path)!r}, but there are none. "
+            f"Make them: `calibayes reproduce cifar10-pretrain{' --preset paper' if name == 'resnet18-3x3' else ''}`."
+        )
+    return path
+
+
+@lru_cache(maxsize=1)
+def cifar10_parts(train: int | None = None, test: int | None = None) -> Splits:
+    """CIFAR-10 with all 50,000 training images, as in the paper, 2,000 of the test images for validation, and 8,000 for tests.
+
+    The published ResNet-20 has seen every training image, so a temperature that is fitted on some of them would be wrong.
+    With ``test``, both other parts have so many at most.
+    """
+    whole = cifar10(train=train, validation=0)
+    x, y = whole.test
+    order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), 0, "cifar10", "validation"))
+    held_out, tested = order[:_VALIDATION][:test], order[_VALIDATION:][:test]
+    return replace(whole, validation=(x[held_out], y[held_out]), test=(x[tested], y[tested]))

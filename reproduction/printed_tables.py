@@ -1,0 +1,126 @@
+"""The tables of experiments and of claims, for the terminal and for files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from calibayes.recipes.compare.score_columns import ScoreColumn, values_summary
+from calibayes.terminal import as_text
+from reproduction.experiment_results import PartResults
+from reproduction.experiments import Experiment
+from reproduction.paper_claims import PaperClaim
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["claims_text", "summary", "table_text"]
+
+# A column, and where its numbers are in a trained network's result.
+_COLUMNS = [
+    (ScoreColumn(path[-1], title, scale, digits, "", None), path)
+    for title, path, scale, digits in (
+        ("accuracy %", ("test", "accuracy"), 100, 1),
+        ("ECE %", ("test", "ece"), 100, 1),
+        ("NLL", ("test", "nll"), 1, 3),
+        ("Brier", ("test", "brier"), 1, 3),
+        ("T", ("temperature",), 1, 2),
+        ("ECE % + T", ("scaled", "ece"), 100, 1),
+        ("NLL + T", ("scaled", "nll"), 1, 3),
+    )
+]
+_ABOUT_CLAIMS = (
+    "Differences are in points (hundredths), paired by seed, of scores averaged over the last quarter of the epochs, with 95 % "
+    "intervals over seeds (Student's t, Bonferroni within a claim). They speak of other trainings on the same data. Clearly: "
+    "the interval leaves the bound out."
+)
+
+
+def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
+    """The tables of an experiment as they are printed."""
+    from rich.console import Group
+
+    title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
+    there = [part for part in parts if part.results]
+    bayesian = [part for part in there if "by_samples" in part.results[0]["final"]]
+    missing = sum(part.missing for part in parts)
+    note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
+    tables = [_scores_table(title, there), *([_samples_table(bayesian)] if bayesian else [])]
+    return as_text(Group(*tables, *([note] if missing else [])), width=200)
+
+
+def _scores_table(title: str, parts: Sequence[PartResults]) -> Table:
+    """Mean and standard deviation over seeds, plain and with a temperature, and the time of the fastest epoch."""
+    plain = {_network(part): part.epoch_seconds() for part in parts if part.name.rpartition(": ")[2] == "FNN"}
+    titles = ("seeds", *(column.title for column, _ in _COLUMNS), "s / epoch", *(["× FNN"] if plain else []))
+    rows = []
+    for part in parts:
+        cells = [column.show(values_summary(part.final(*path).tolist())) for column, path in _COLUMNS]
+        seconds = part.epoch_seconds()
+        cost = [f"{seconds / plain[_network(part)]:.2f}"] if _network(part) in plain else []
+        rows.append((part.name, str(len(part.results)), *cells, f"{seconds:.1f}", *cost))
+    return _table(title, titles, rows)
+
+
+def _network(part: PartResults) -> str:
+    """The network that a part trains, where an experiment has several."""
+    return part.name.rpartition(": ")[0]
+
+
+def _samples_table(parts: Sequence[PartResults]) -> Table:
+    """ECE and accuracy of Bayesian parts by the number of samples of a prediction, means over seeds."""
+    counts = sorted(parts[0].results[0]["final"]["by_samples"], key=int)
+    ways = {"mean weights": ("mean_weights",), **{f"S = {count}": ("by_samples", count) for count in counts}}
+    ways[f"S = {parts[0].settings[0].predictive_samples}"] = ()
+    rows = []
+    for part in parts:
+        errors, right = (
+            [100 * part.final(*path, "test", score).mean() for path in ways.values()] for score in ("ece", "accuracy")
+        )
+        rows.append((part.name, *(f"{a:.1f} ({b:.1f})" for a, b in zip(errors, right, strict=True))))
+    return _table("ECE % (accuracy %) by the number of samples of a prediction", tuple(ways), rows)
+
+
+def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("", no_wrap=True)
+    for name in titles:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name, *cells in rows:
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def summary(parts: Sequence[PartResults]) -> list[dict[str, Any]]:
+    """The same, and each seed's value, as numbers."""
+    return [
+        {
+            "name": part.name,
+            "seeds": [each.seed for each in part.settings],
+            "settings": {name: value for name, value in part.settings[0].to_dict().items() if name != "seed"},
+            "scores": {" ".join(path): part.final(*path).tolist() for _, path in _COLUMNS},
+            "fastest_epoch_seconds": part.epoch_seconds(),
+        }
+        for part in parts
+        if part.results
+    ]
+
+
+def claims_text(found: Sequence[PaperClaim]) -> str:
+    """The table of claims as it is printed."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("The paper's claim", ratio=4, overflow="fold")
+    table.add_column("here", ratio=4, overflow="fold")
+    table.add_column("", no_wrap=True)
+    for claim in found:
+        table.add_row(Text(claim.text), Text("\n".join(map(str, claim.gaps))), claim.verdict)
+    return as_text(Group(table, _ABOUT_CLAIMS), width=120)

@@ -1,0 +1,202 @@
+"""The files that a comparison writes: the numbers, the tables, the picture and the predictions."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from calibayes.displays import ReliabilityDisplay, reliability_grid
+from calibayes.methods import METHODS
+from calibayes.metrics import Scores, reliability_bins
+from calibayes.metrics.score_table import as_json_numbers
+from calibayes.recipes.compare.comparison import Comparison
+from calibayes.recipes.compare.contender_differences import COMPARED, DRAWS, LEVEL
+from calibayes.recipes.compare.contenders import Contender, Entry
+from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
+from calibayes.recipes.compare.recommendation import RANKING
+from calibayes.recipes.compare.score_columns import summary
+from calibayes.recipes.compare.summary_text import closing_words
+from calibayes.recipes.compare.training_records import RECIPE
+from calibayes.recipes.compare.trainings import RULE, Trainings
+from calibayes.report import study, write_page
+from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_whole
+
+__all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "title_in", "write"]
+
+RUNS = "runs"
+PREDICTIONS = "predictions"
+FILES = {
+    "table.txt": "what is printed above",
+    "reliability.png": "a reliability diagram of each (seed 0)",
+    "report.html": "a page with every metric, diagram and difference (seed 0)",
+    "results.json": "every number, and how it came about",
+    PREDICTIONS: "every contender's probabilities, for calibayes evaluate",
+    RUNS: "every training, so that none is repeated when you add seeds",
+}
+_MOST_COLUMNS = 6
+
+
+def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
+    """Write the files of `FILES` into the folder, each at once, so that two processes do not spoil each other's."""
+    ordered = sorted(found.entries.values(), key=lambda entry: entry.contender.scaled)
+    named = [(str(entry.contender), entry.test_probs[0], entry.test[0]) for entry in ordered]
+    columns = len(found.settings.methods)
+    with written_to(folder):
+        (folder / "report.html").unlink(missing_ok=True)  # the last to be written: never one of other results
+        _write_predictions(found, folder / PREDICTIONS)
+        numbers = json.dumps(as_json_numbers(describe(found, command)), indent=2, ensure_ascii=False)
+        write_whole(folder / "results.json", (numbers + "\n").encode())
+        write_whole(folder / "table.txt", printed.encode())
+        picture = diagrams(named, found.targets, columns=columns if columns <= _MOST_COLUMNS else 4)
+        write_whole(folder / "reliability.png", picture)
+        write_page(_study(found, command), folder / "report.html")
+
+
+@contextmanager
+def written_to(folder: Path) -> Iterator[None]:
+    """Name the folder in the error if it cannot be written to."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def diagrams(named: Sequence[tuple[str, Probs, Scores]], targets: Tensor, *, columns: int) -> bytes:
+    """A picture with a reliability diagram for each name."""
+    displays = [
+        ReliabilityDisplay(bins=reliability_bins(probs, targets), scores=scores, name=name) for name, probs, scores in named
+    ]
+    buffer = io.BytesIO()
+    reliability_grid(displays, columns=columns).savefig(buffer, dpi=110, format="png")
+    return buffer.getvalue()
+
+
+def title_in(folder: Path) -> str | None:
+    """The data set of the comparison whose results are in a folder, if there are any."""
+    try:
+        return str(json.loads((folder / "results.json").read_text(encoding="utf-8"))["task"]["title"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _study(found: Comparison, command: str) -> dict[str, Any]:
+    """Every metric of the contenders trained with the first seed, and every two of them compared."""
+    seeds = found.settings.seeds
+    origin = {"command": command, "files": [f"{found.task.name} (seed 0{f' of {seeds}' if seeds > 1 else ''})"]}
+    return study(found.predictions(0), found.targets, class_names=found.class_names, origin=origin).to_dict()
+
+
+def describe(found: Comparison, command: str) -> dict[str, Any]:
+    """Everything that a comparison found, as numbers, lists and dicts."""
+    trainings, verdict = found.trainings, found.verdict
+    common = described_trainings(trainings, command)
+    return {
+        **common,
+        "task": {
+            "name": found.task.name,
+            "title": found.task.title,
+            "classes": list(found.class_names),
+            **{part: len(getattr(trainings.data, part)[1]) for part in ("train", "validation", "test")},
+        },
+        "recipe": RECIPE,
+        "ranking": RANKING,
+        "contenders": [_contender(entry) for entry in found.entries.values()],
+        "verdict": {
+            "leader": None if verdict.leader is None else str(verdict.leader),
+            "recommended": None if verdict.recommended is None else str(verdict.recommended),
+            "clearly_worse": [str(each) for each in verdict.clearly_worse],
+            "text": closing_words(verdict, found.differences, found.settings, found.task),
+        },
+        "intervals": {
+            "level": LEVEL,
+            "comparisons": found.differences.comparisons,
+            "correction": "Bonferroni",
+            "covers": ["test examples", *(["seeds"] if found.settings.seeds > 1 else [])],
+            "draws": DRAWS,
+        },
+        "differences": [
+            {"first": str(first), "second": str(second), **_differences(found, first, second)}
+            for place, second in enumerate(found.entries)
+            for first in list(found.entries)[place + 1 :]
+        ],
+        "seconds": {**common["seconds"], "trainings_from_before": trainings.kept},
+    }
+
+
+def described_trainings(found: Trainings, command: str) -> dict[str, Any]:
+    """How numbers came about: settings, what was chosen from, versions, machine and time."""
+    return {
+        "command": command,
+        "settings": found.settings.to_dict(),
+        "optimizer": OPTIMIZER,
+        "calibration_measure": "WMMCE()",
+        "rule": RULE,
+        "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in found.candidates],
+        "versions": versions(),
+        "machine": machine(workers=found.workers, threads_per_worker=1),
+        "seconds": {"wall": round(found.wall_seconds, 1), "cpu": round(found.cpu_seconds, 1)},
+    }
+
+
+def described_scores(validation: Sequence[Scores], test: Sequence[Scores], **others: Sequence[Any]) -> dict[str, Any]:
+    """Scores of a method: means over seeds, and those of each seed beside its items of ``others``."""
+    parts = {"validation": [each.to_dict() for each in validation], "test": [each.to_dict() for each in test]}
+    columns: dict[str, Sequence[Any]] = {"seed": range(len(test)), **others, **parts}
+    return {
+        "test": {name: value._asdict() for name, value in summary(test).items()},
+        "seeds": [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)],
+    }
+
+
+def _contender(entry: Entry) -> dict[str, Any]:
+    files = [f"{PREDICTIONS}/{_file_name(entry.contender, seed)}" for seed in range(len(entry.test))]
+    return {
+        "name": str(entry.contender),
+        "scheme": entry.contender.scheme,
+        "temperature_scaled": entry.contender.scaled,
+        "lam": entry.run.lam,
+        "beta": entry.run.beta,
+        **described_scores(entry.validation, entry.test, temperature=entry.temperatures, predictions=files),
+    }
+
+
+def _differences(found: Comparison, first: Contender, second: Contender) -> dict[str, Any]:
+    return {score: found.differences.between(first, second, score)._asdict() for score in COMPARED}
+
+
+def _write_predictions(found: Comparison, folder: Path) -> None:
+    """Probabilities of every contender and seed; what other settings have left there under such names is cleared away."""
+    prepare(folder)
+    names = np.array(found.class_names)
+    written = set()
+    validation, test = found.trainings.data.validation[1], found.targets
+    for entry in found.entries.values():
+        for seed in range(found.settings.seeds):
+            parts = ((entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"))
+            for probs, targets, part in parts:
+                path = folder / _file_name(entry.contender, seed, part)
+                write_whole(path, _archive(probs[seed], targets, names))
+                written.add(path.name)
+    ours = re.compile(rf"({'|'.join(map(re.escape, METHODS))})(-t)?-seed\d+(-validation)?\.npz")
+    for path in folder.iterdir():
+        if ours.fullmatch(path.name) and path.name not in written:
+            path.unlink(missing_ok=True)
+
+
+def _file_name(contender: Contender, seed: int, part: str = "") -> str:
+    return f"{contender.slug}-seed{seed}{part}.npz"
+
+
+def _archive(probs: Probs, targets: Tensor, names: np.typing.NDArray[np.str_]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, probs=probs, targets=targets.numpy(), class_names=names)
+    return buffer.getvalue()

@@ -1,0 +1,101 @@
+"""The columns of a table of methods: which scores, how they are shown, and which end is good."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from calibayes.metrics import Scores
+from calibayes.recipes.compare.comparison_settings import Settings
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["COLUMNS", "Row", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
+
+
+class Summary(NamedTuple):
+    """The mean over seeds, and their standard deviation (``None`` for a single seed)."""
+
+    mean: float
+    std: float | None
+
+
+class ScoreColumn(NamedTuple):
+    """A score as tables show it."""
+
+    name: str
+    title: str
+    scale: float  # what the number is multiplied by before it is shown
+    digits: int
+    sign: str
+    best: str | None  # which end is good
+
+    def show(self, value: Summary) -> str:
+        """The number as a cell."""
+        text = f"{self.scale * value.mean:{self.sign}.{self.digits}f}"
+        return text if value.std is None else f"{text} ± {self.scale * value.std:.{self.digits}f}"
+
+
+COLUMNS = (
+    ScoreColumn("accuracy", "accuracy %", 100, 1, "", "highest"),
+    ScoreColumn("ece", "ECE %", 100, 1, "", "lowest"),
+    ScoreColumn("nll", "NLL", 1, 3, "", "lowest"),
+    ScoreColumn("brier", "Brier", 1, 3, "", "lowest"),
+    ScoreColumn("overconfidence", "too sure by %", 100, 1, "+", None),
+)
+
+
+def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
+    """Mean and spread of every column, over the seeds of one method.
+
+    Examples:
+        >>> scores = calibayes.evaluate(torch.tensor([[0.9, 0.1], [0.4, 0.6]]), torch.tensor([0, 0]))
+        >>> summary([scores, scores])["accuracy"]
+        Summary(mean=0.5, std=0.0)
+    """
+    return {column.name: values_summary([float(getattr(each, column.name)) for each in scores]) for column in COLUMNS}
+
+
+def values_summary(values: Sequence[float]) -> Summary:
+    """Mean and standard deviation; an infinite NLL has no deviation to speak of."""
+    spread = None
+    if len(values) > 1:
+        spread = statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
+    return Summary(sum(values) / len(values), spread)
+
+
+class Row(NamedTuple):
+    """A line of a table: its name, cells of its own, and its scores with every seed."""
+
+    name: str
+    cells: Sequence[str]
+    scores: Sequence[Scores]
+
+
+def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: Sequence[Row]) -> Table:
+    """Test scores side by side, below ``heads``: the titles of the names and of every row's own cells."""
+    from rich import box
+    from rich.table import Table
+
+    spread = f"mean ± standard deviation over {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
+    made = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
+    made.add_column(heads[0], style="bold", no_wrap=True)
+    for title in (*heads[1:], *(column.title for column in COLUMNS)):
+        made.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        found = summary(row.scores)
+        made.add_row(row.name, *row.cells, *(column.show(found[column.name]) for column in COLUMNS))
+    return made
+
+
+def weight(value: float) -> str:
+    """A cell for λ or β; a method without it has a dash."""
+    return f"{value:g}" if value else "–"
+
+
+def listed(values: Sequence[float]) -> str:
+    """Values to choose from, such as {3, 10}."""
+    return "{" + ", ".join(f"{value:g}" for value in values) + "}"

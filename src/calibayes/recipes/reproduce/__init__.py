@@ -1,1 +1,0 @@
-"""The paper's experiments on 20 Newsgroups and CIFAR-10."""

@@ -1,0 +1,192 @@
+"""One training, set by name, run and scored: what trials of sweeps are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor, nn
+
+from calibayes.calibration import DECE, MMCE, WMMCE
+from calibayes.calibration.measures import Measure
+from calibayes.checks import integer, non_negative_integer, positive, positive_integer
+from calibayes.data import Splits
+from calibayes.data.augment import Augmented
+from calibayes.errors import InvalidArgumentError
+from calibayes.methods import Plan, build, method_named
+from calibayes.methods.term_weights import check_weights, has_beta
+from calibayes.objective import Objective
+from calibayes.posterior import Point
+from calibayes.randomness import generator_for
+from calibayes.recipes.fitting import fit_plan, plan_from_seed, seeded_network
+from calibayes.recipes.training_scores import EpochScorer, rounded
+from calibayes.schedules import Linear
+from calibayes.training import History
+from calibayes.wording import did_you_mean
+
+__all__ = ["TrainingSettings", "train_and_score"]
+
+_COUNTS = ("epochs", "batch_size", "samples", "predictive_samples", "epoch_samples", "evaluate_every")
+_OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
+_CHOICES = {
+    "optimizer": tuple(_OPTIMIZERS),
+    "measure": ("wmmce", "mmce", "dece"),
+    "schedule": ("constant", "cosine"),
+    "prior_mean": ("zero", "initial"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """The settings of one training, besides its data and its network."""
+
+    scheme: str = "fnn"  # one of `calibayes.METHODS`
+    lam: float = 0.0  # λ; 0 for `fnn` and `bnn`
+    beta: float = 0.0  # β; 0 for methods without a KL term
+    seed: int = 0  # of initial weights, order of the data, and noise; not of the split
+    epochs: int = 20  # passes over the training examples
+    batch_size: int = 128  # |B|
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    learning_rate: float = 0.002  # of the optimiser
+    schedule: Literal["constant", "cosine"] = "constant"  # of the learning rate; "cosine" ends at zero
+    warm_up: int = 0  # epochs over which λ rises from zero
+    samples: int = 1  # R
+    predictive_samples: int = 20  # S of the final predictions
+    epoch_samples: int = 5  # S of the predictions after epochs on the way
+    evaluate_every: int = 1  # after how many epochs the network is scored
+    prior_std: float = 0.05  # standard deviation of the prior
+    init_std: float = 0.01  # standard deviation that the posterior starts with
+    prior_mean: Literal["zero", "initial"] = "zero"  # centre of the prior; "initial": the weights that training starts from
+    start_epochs: int = 0  # epochs of plain training (FNN) before, whose weights are where training starts
+    measure: Literal["wmmce", "mmce", "dece"] = "wmmce"  # of the calibration term
+    scores: Literal["soft", "hard"] = "soft"  # fully differentiable, or those of Kumar et al.
+    tau_r: float = 0.001  # temperature of the soft confidence
+    tau_c: float = 0.01  # temperature of the soft correctness
+    kernel_width: float = 0.4  # γ of the kernel
+    normalization: Literal["paper", "reference"] = "paper"  # of WMMCE
+    lam_scale: Literal["paper", "mean"] = "paper"  # "mean": λ itself beside the mean cross-entropy
+    held_out: int = 0  # training examples that are kept for the calibration term; 0 to take it on the training batch
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            positive_integer(name, getattr(self, name))
+        integer("seed", self.seed)
+        for name in ("start_epochs", "warm_up", "held_out"):
+            non_negative_integer(name, getattr(self, name))
+        positive("learning_rate", self.learning_rate)
+        if has_beta(self.scheme) and not self.beta > 0:
+            raise InvalidArgumentError(f"Expected `beta` to be positive for {self.scheme!r}, but got {self.beta!r}.")
+        check_weights(self.scheme, lam=self.lam, beta=self.beta)
+        if self.start_epochs and method_named(self.scheme).has("members"):
+            raise InvalidArgumentError(
+                f"Expected no `start_epochs` for {self.scheme!r}, but got {self.start_epochs}: its members start from "
+                "weights of their own."
+            )
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise InvalidArgumentError(f"Expected `{name}` to be one of {known}, but got {getattr(self, name)!r}.")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The settings in a mapping; unknown names are rejected, with the closest match suggested."""
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise InvalidArgumentError(f"Expected names of settings, but got {name!r}. {did_you_mean(name, known)}")
+        return cls(**settings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every setting by name."""
+        return asdict(self)
+
+    def of_method(self, steps: int) -> dict[str, Any]:
+        r"""The settings of the method, by name; an epoch has so many ``steps``, over which $\lambda$ rises."""
+        found: dict[str, Any] = {
+            "lam": Linear(end=self.lam, steps=self.warm_up * steps) if self.warm_up and self.lam else self.lam,
+            "prior_mean": "initial" if self.prior_mean == "initial" else None,
+            "calibration": self.calibration(),
+            **{name: getattr(self, name) for name in ("beta", "prior_std", "init_std", "samples", "learning_rate")},
+        }
+        return {name: value for name, value in found.items() if method_named(self.scheme).has(name)}
+
+    def calibration(self) -> Measure:
+        """The calibration measure."""
+        scores: dict[str, Any] = {"mode": self.scores, "tau_r": self.tau_r, "tau_c": self.tau_c}
+        kernel: dict[str, Any] = {"kernel_width": self.kernel_width}
+        if self.measure == "wmmce":
+            return WMMCE(**scores, **kernel, normalization=self.normalization)
+        return MMCE(**scores, **kernel) if self.measure == "mmce" else DECE(**scores)
+
+
+def train_and_score(
+    settings: TrainingSettings, splits: Splits, network: Callable[[], nn.Module], *, augment: bool = False
+) -> dict[str, Any]:
+    """Train a network on the training part and score it on the others; the result is made of numbers alone.
+
+    Args:
+        settings: how to train.
+        splits: the data. Test examples decide nothing; validation examples fit the temperatures.
+        network: makes the network; the seed governs its initial weights.
+        augment: shift and mirror images.
+    """
+    train, held_out = _without_held_out(splits.train, settings.held_out)
+    data = Augmented(train) if augment else train
+    sizes: list[int] = []
+
+    def counted() -> nn.Module:
+        made = network()
+        sizes.append(sum(parameter.numel() for parameter in made.parameters() if parameter.requires_grad))
+        return made
+
+    method = settings.of_method(steps=-(-len(train[1]) // settings.batch_size))
+    seconds = 0.0
+    if settings.start_epochs:
+        start = Point(seeded_network(settings.scheme, counted, settings.seed))
+        before = _fit(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
+        seconds = sum(before.seconds)
+        plan = build(settings.scheme, start.network(), **method)
+    else:
+        plan = plan_from_seed(settings.scheme, counted, settings.seed, **method)
+    plan = plan._replace(objective=replace(plan.objective, lam_scale=settings.lam_scale))
+    posterior = plan.posterior
+    scorer = EpochScorer(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
+    # The members of an ensemble are trained one after the other: it can be scored when all are there.
+    scored = scorer if len(posterior.members) == 1 else None
+    history = _fit(settings, plan, data, calibration_data=held_out, on_epoch=scored)
+    return {
+        "epochs": [_epoch(row, took, scorer.scores) for row, took in zip(history.epochs, history.seconds, strict=True)],
+        "final": scorer.final(posterior, settings.predictive_samples),
+        "examples": {"train": len(train[1]), **{part: len(getattr(splits, part)[1]) for part in ("validation", "test")}},
+        "weights": sum(sizes),
+        "training_seconds": round(seconds + sum(history.seconds), 3),
+        "threads": torch.get_num_threads(),
+        "device": str(posterior.device),
+    }
+
+
+def _fit(settings: TrainingSettings, plan: Plan, data: Any, **others: Any) -> History:
+    named = {name: getattr(settings, name) for name in ("learning_rate", "epochs", "batch_size", "samples", "seed")}
+    return fit_plan(
+        plan, data, optimizer=_OPTIMIZERS[settings.optimizer], cosine=settings.schedule == "cosine", **named, **others
+    )
+
+
+def _without_held_out(train: tuple[Tensor, Tensor], count: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
+    """The training examples, and those of them that are kept for the calibration term."""
+    if not count:
+        return train, None
+    x, y = train
+    if count >= len(y):
+        raise InvalidArgumentError(f"Expected `held_out` to leave some of the {len(y):,} training examples, but got {count}.")
+    order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), 0, "held-out"))
+    kept, rest = order[:count], order[count:]
+    return (x[rest], y[rest]), (x[kept], y[kept])
+
+
+def _epoch(row: Mapping[str, float], seconds: float, scores: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
+    """An epoch as numbers of six digits."""
+    epoch = int(row["epoch"])
+    terms = {name: rounded(row[name]) for name in ("total", "cross_entropy", "calibration", "kl")}
+    return {"epoch": epoch, "seconds": round(seconds, 3), **terms, **scores.get(epoch, {})}

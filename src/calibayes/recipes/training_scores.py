@@ -1,0 +1,111 @@
+"""Scores of a network during and after training, plain and with a temperature fitted on validation examples."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from calibayes.data import Splits
+from calibayes.metrics import accuracy, brier, ece, evaluate, nll, reliability_bins, smooth_ece
+from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.posthoc import PosthocWarning, TemperatureScaling
+from calibayes.predictive import Predictive, predict, samples_for
+
+__all__ = ["EpochScorer", "rounded"]
+
+_METRICS = {"accuracy": accuracy, "ece": ece, "nll": nll, "brier": brier, "smooth_ece": smooth_ece}
+_BATCH = 512
+_SAMPLES = (1, 2, 5, 10, 20, 50)
+
+
+@dataclass
+class EpochScorer:
+    """Scores a posterior after epochs, as the ``on_epoch`` of `calibayes.fit`, and more closely at the end."""
+
+    splits: Splits  # the data; only validation and test examples are used
+    every: int  # after how many epochs
+    last: int  # the last epoch, which is scored in any case
+    samples: int  # of the weights
+    seed: int  # of the samples
+    scores: dict[int, dict[str, Any]] = field(default_factory=dict)  # those of each epoch that was scored
+
+    def __call__(self, posterior: Posterior, epoch: int) -> None:
+        """Score the posterior, if it is time to."""
+        if epoch % self.every == 0 or epoch == self.last:
+            self.scores[epoch] = self._scored(*(each.probs for each in self._predicted(posterior, self.samples)))
+
+    def final(self, posterior: Posterior, samples: int) -> dict[str, Any]:
+        """All scores of the trained network."""
+        predicted = self._predicted(posterior, samples, keep_samples=True)
+        every = [each.samples for each in predicted if each.samples is not None]
+        validation, test = (each.mean(0) for each in every)
+        found = self._scored(validation, test)
+        labels = self.splits.test[1].to(test.device)
+        probs = {"test": test, "scaled": _scaling(validation, self.splits.validation[1]).transform(test)}
+        found["closely"] = {name: _closely(each, labels) for name, each in probs.items()}
+        found["reliability"] = {name: _bins(each, labels) for name, each in probs.items()}
+        if posterior.num_bayesian and len(posterior.members) == 1:
+            fewer = [count for count in _SAMPLES if count < samples]
+            found["by_samples"] = {str(count): self._scored(*(each[:count].mean(0) for each in every)) for count in fewer}
+            found["mean_weights"] = self._scored(*(each.probs for each in self._predicted(posterior, "mean")))
+        return found
+
+    def _predicted(
+        self, posterior: Posterior, samples: int | Literal["mean"], *, keep_samples: bool = False
+    ) -> list[Predictive]:
+        """Predictions of both parts in float64: after long training some classes get less than float32 can hold."""
+        given: dict[str, Any] = {"samples": samples_for(posterior, samples), "seed": self.seed, "keep_samples": keep_samples}
+        parts = (self.splits.validation[0], self.splits.test[0])
+        return [predict(posterior, x, batch_size=_BATCH, dtype=torch.float64, **given) for x in parts]
+
+    def _scored(self, validation: Tensor, test: Tensor) -> dict[str, Any]:
+        """Scores on both parts, and on the test part with a temperature that fits the validation part."""
+        (_, validation_labels), (_, test_labels) = self.splits.validation, self.splits.test
+        scaling = _scaling(validation, validation_labels)
+        return {
+            "validation": _scores(validation, validation_labels),
+            "test": _scores(test, test_labels),
+            "scaled": _scores(scaling.transform(test), test_labels),
+            "temperature": rounded(scaling.temperature),
+        }
+
+
+def _scaling(probs: Tensor, labels: Tensor) -> TemperatureScaling:
+    with warnings.catch_warnings():
+        # The value of a temperature at its bound is warning enough.
+        warnings.simplefilter("ignore", PosthocWarning)
+        return TemperatureScaling().fit(probs, labels)
+
+
+def _scores(probs: Tensor, labels: Tensor) -> dict[str, float]:
+    probs, labels = probs.cpu(), labels.cpu()
+    return {name: rounded(metric(probs, labels, check=False)) for name, metric in _METRICS.items()}
+
+
+def _closely(probs: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Every metric, and the intervals of those that a diagram shows."""
+    scores = evaluate(probs, labels, replicates=500)
+    return {
+        "values": {name: rounded(value) for name, value in scores.values.items()},
+        "intervals": {name: [rounded(end) for end in scores.intervals[name]] for name in ("accuracy", "ece", "nll", "brier")},
+    }
+
+
+def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float | None]]:
+    """A reliability diagram as numbers; None in empty bins."""
+    found = reliability_bins(probs, labels)
+    means = {name: getattr(found, name).tolist() for name in ("confidence", "accuracy")}
+    return {
+        "count": found.count.tolist(),
+        **{name: [None if math.isnan(each) else rounded(each) for each in column] for name, column in means.items()},
+    }
+
+
+def rounded(value: float) -> float:
+    """Six significant digits, so that files stay small."""
+    return float(f"{value:.6g}") if math.isfinite(value) else value
