@@ -56,7 +56,7 @@ def predict(
 
     from calibayes.files import load, predict_file
 
-    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "the model or data to read")
+    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
     console, aside = stdout_console(), status_console()
     done = predict_file(
         load(model),

@@ -169,7 +169,7 @@ def posterior_from(net: nn.Module, config: Mapping[str, Any]) -> Posterior:
     kind = config["kind"]
     if kind not in _KINDS:
         raise ModelFileError(
-            f"it holds a posterior of the kind {kind!r}, which is not registered; known are {', '.join(registered_kinds())}. "
+            f"it holds a posterior of the kind {kind!r}, which is not known; known are {', '.join(registered_kinds())}. "
             "Import the module that defines it first."
         )
     return _KINDS[kind].from_config(net, config)
