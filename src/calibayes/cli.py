@@ -30,7 +30,7 @@ class _Commands(TyperGroup):
             sys.stdout.flush()
             return result
         except CalibayesError as error:
-            typer.echo(f"calibayes: {' '.join(str(error).split())}", err=True)
+            typer.echo("\n".join([f"calibayes: {' '.join(str(error).split())}", *getattr(error, "__notes__", [])]), err=True)
             raise typer.Exit(2) from None
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):

@@ -16,7 +16,7 @@ from calibayes.errors import InvalidArgumentError
 __all__ = ["compare"]
 
 _OF_A_FILE = (
-    *("target", "text", "split_seed", "ignore", "categorical", "drop_rare", "encoding", "delimiter", "max_rows"),
+    *("target", "text", "split_seed", "ignore", "categorical", "drop_rare", *given.TABLE_OPTIONS, "max_rows"),
     *("embeddings", "image_size"),
 )
 
@@ -55,6 +55,9 @@ def compare(
     drop_rare: given.DropRare = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
     max_rows: given.MaxRows = None,
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,

@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "TABLE_OPTIONS",
     "Categorical",
     "Config",
     "Data",
+    "DateFormat",
+    "Decimal",
     "Delimiter",
     "DropRare",
     "Embeddings",
     "Encoding",
+    "Header",
     "Ignore",
     "ImageSize",
     "MaxRows",
@@ -25,7 +29,10 @@ __all__ = [
     "typed_in",
 ]
 
-_DATA = "A table (.csv, .tsv, .parquet, .jsonl), or a folder with a folder for each class of images or texts."
+TABLE_OPTIONS = ("encoding", "delimiter", "decimal", "date_format", "header")
+"""The options of every command that reads a table."""
+
+_DATA = "A table (.csv, .tsv, .parquet, .jsonl, .xlsx), or a folder with a folder for each class of images or texts."
 
 Data = Annotated[Path, typer.Argument(help=_DATA, show_default=False)]
 OwnData = Annotated[Path | None, typer.Argument(help=_DATA, show_default="images that come with calibayes")]
@@ -42,8 +49,16 @@ DropRare = Annotated[
     bool | None,
     typer.Option("--drop-rare", help="Leave classes with fewer than three examples out.", show_default=False),
 ]
-Encoding = Annotated[str | None, typer.Option(help="Of the letters of texts.", show_default="utf-8")]
-Delimiter = Annotated[str | None, typer.Option(help="What separates the cells of a CSV file.", show_default="found")]
+Encoding = Annotated[str | None, typer.Option(help="The encoding of text files.", show_default="utf-8")]
+Delimiter = Annotated[str | None, typer.Option(help="What separates the cells of a CSV file.", show_default="detected")]
+Decimal = Annotated[str | None, typer.Option(help="The decimal mark of numbers: '.' or ','.", show_default=".")]
+DateFormat = Annotated[
+    str | None, typer.Option(help="How dates are written, like %d.%m.%Y; 2024-12-31 is always read.", show_default=False)
+]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the first row has names; if not: column1, ….", show_default="header"),
+]
 MaxRows = Annotated[int | None, typer.Option(help="Train on at most so many rows, drawn by the seed.", show_default="all")]
 Embeddings = Annotated[
     str | None,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from calibayes.commands import data_options as given
 from calibayes.commands.places import check_place
 from calibayes.commands.typed import typed
 
@@ -15,9 +16,12 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
+    ctx: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(help="Predictions: .csv, .tsv, .parquet or .npz; several files are compared.", show_default=False),
+        typer.Argument(
+            help="Predictions: .csv, .tsv, .parquet, .jsonl, .xlsx or .npz; several files are compared.", show_default=False
+        ),
     ],
     label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="found")] = None,
     columns: Annotated[
@@ -30,7 +34,11 @@ def evaluate(
     weights: Annotated[str | None, typer.Option(help="A column that says how much each row counts.")] = None,
     id: Annotated[str | None, typer.Option(help="A column by which the rows of several files are matched.")] = None,
     positive: Annotated[str | None, typer.Option(help="The class that a single column of probabilities is about.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="What separates cells.", show_default="found")] = None,
+    encoding: given.Encoding = None,
+    delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
     bins: Annotated[int, typer.Option(help="The number of bins of confidence.")] = 15,
     level: Annotated[float, typer.Option(help="The level of the intervals.")] = 0.95,
     replicates: Annotated[int, typer.Option(help="How many times the examples are resampled for the intervals.")] = 1000,
@@ -72,7 +80,7 @@ def evaluate(
                 weights=weights,
                 id=id,
                 positive=positive,
-                delimiter=delimiter,
+                **given.typed_in(ctx, given.TABLE_OPTIONS),
             )
             for path in files
         ]

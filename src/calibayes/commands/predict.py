@@ -15,6 +15,7 @@ __all__ = ["predict"]
 
 
 def predict(
+    ctx: typer.Context,
     model: Annotated[Path, typer.Argument(help="What calibayes train wrote.", show_default=False)],
     data: Annotated[
         Path,
@@ -38,6 +39,9 @@ def predict(
     samples: Annotated[int | None, typer.Option(help="Samples of the weights.", show_default="those of training")] = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
 ) -> None:
     """Let a trained model predict every row of a file, a part at a time: the file may be larger than memory.
 
@@ -63,8 +67,7 @@ def predict(
         abstain_below=abstain_below,
         temperature=temperature,
         samples=samples,
-        encoding=encoding or "utf-8",
-        delimiter=delimiter,
+        **given.typed_in(ctx, given.TABLE_OPTIONS),
         say=lambda line: aside.print(line, markup=False, soft_wrap=True),
     )
     told = [f"{done.rows:,} rows, {100 * done.confidence:.0f} % sure on average."]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.commands.typed import INTERRUPTED, typed
-from calibayes.data.predictions.wording import counted
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.arguments import Plan, choices, for_schemes, read_plan
 from calibayes.sweeps.found import Sweep
 from calibayes.sweeps.grid import checked, varying
 from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
+from calibayes.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console

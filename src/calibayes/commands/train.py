@@ -61,6 +61,9 @@ def train(
     drop_rare: given.DropRare = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
     max_rows: given.MaxRows = None,
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,
@@ -109,7 +112,7 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:
     """What the model is worth, and the next command to type."""
-    from calibayes.files.words import closing_words, scores_table
+    from calibayes.files.summary_text import closing_words, scores_table
     from calibayes.recipes.compare.printing import print_found
 
     print_found(console, scores_table(trained))

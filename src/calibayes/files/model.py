@@ -10,21 +10,21 @@ import torch
 from torch import Tensor
 
 from calibayes.checkpoint import as_tree, from_tree
-from calibayes.data.predictions.wording import listed, shown_path
 from calibayes.errors import CalibayesError, DataError, ModelFileError
+from calibayes.files.checked_fields import Fields
 from calibayes.files.codings import Coding, coding_from
-from calibayes.files.fields import Fields
-from calibayes.files.images import ImageCoding
+from calibayes.files.image_coding import ImageCoding
 from calibayes.files.networks import NetworkPlan
-from calibayes.files.reading import table_from
-from calibayes.files.table import TableCoding
-from calibayes.files.text import TextCoding
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.text_coding import TextCoding
 from calibayes.networks import TextCNN
 from calibayes.posterior.base import Posterior
 from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.folder import versions
+from calibayes.tables import RowBlock, frame_block
 from calibayes.treefile import TreeFileError, read_tree, write_tree
+from calibayes.wording import listed, shown_path
 
 __all__ = ["Model", "load"]
 
@@ -58,19 +58,18 @@ class Model:
     seed: int
     about: dict[str, Any]
 
-    def predict(self, frame: Any, *, samples: int | None = None, first: int = 0) -> Predictive:
-        """What it says about the rows of a pandas frame, an Arrow table or a dict of columns.
+    def predict(self, frame: Any, *, samples: int | None = None) -> Predictive:
+        """Predict the rows of a pandas frame, an Arrow table or a dict of columns.
 
         Columns that it does not know are not looked at; the target need not be there.
 
         Args:
             frame: the rows; for images a column ``file`` with their paths.
             samples: of the weights; those of training by default.
-            first: the number of the first row, for messages.
         """
-        table = table_from(frame)
-        self.check_columns(table.column_names)
-        inputs = self.coding.encode(table, first)
+        block = frame if isinstance(frame, RowBlock) else frame_block(frame)
+        self.check_columns(block.table.column_names)
+        inputs = self.coding.encode(block)
         wanted = self.samples if samples is None else samples
         found = predict(
             self.posterior,
@@ -90,7 +89,8 @@ class Model:
 
     def check_columns(self, names: list[str]) -> None:
         """Raise `DataError` that lists the columns that are missing, if any."""
-        missing = [name for name in self.coding.needs if name not in names]
+        there = set(names)
+        missing = [name for name in self.coding.needs if name not in there]
         if missing:
             raise DataError(f"The model needs columns that are not there: {listed(missing)}. There are {listed(names)}.")
 

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibayes.checks import positive_integer
-from calibayes.data.predictions.names import said_by
-from calibayes.data.predictions.wording import listed, shown, shown_path
+from calibayes.data.predictions.column_names import said_by
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.folders import FILE, LABEL
 from calibayes.files.model import Model
-from calibayes.files.reading import tables
-from calibayes.files.watching import Watch
-from calibayes.files.writing import written
+from calibayes.files.prediction_notes import PredictionNotes
+from calibayes.files.prediction_writer import written
+from calibayes.files.rows import row_blocks
+from calibayes.tables import TableOptions
+from calibayes.wording import listed, shown, shown_path
 
 __all__ = ["Predicted", "predict_file"]
 
@@ -45,9 +46,8 @@ def predict_file(
     abstain_below: float | None = None,
     temperature: bool = False,
     samples: int | None = None,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
     say: Callable[[str], None] | None = None,
+    **options: Any,
 ) -> Predicted:
     """Predict every row of a file, a part at a time, in constant memory.
 
@@ -64,27 +64,28 @@ def predict_file(
         abstain_below: leave the decision empty where the confidence is lower, and say so in a column ``abstain``.
         temperature: scale the probabilities by the model's temperature.
         samples: of the weights; those of training by default.
-        encoding: of the letters of texts.
-        delimiter: of the cells of a CSV file.
         say: is told what the user should know.
+        options: how the text of the file is written, by the names of `calibayes.tables.TableOptions`.
     """
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
     if samples is not None:
         positive_integer("samples", samples, 1_000_000)
+    written_as = TableOptions(**options)
     source, total, abstained, sure = Path(path), 0, 0, 0.0
     carried: _Carried | None = None
-    watch = Watch(model, None)
-    with written(Path(out)) as write, closing(tables(source, encoding=encoding, delimiter=delimiter)) as parts:
-        for table in parts:
+    notes = PredictionNotes(model, None)
+    with written(Path(out)) as write, closing(row_blocks(source, written_as)) as blocks:
+        for block in blocks:
+            table = block.table
             if carried is None:
                 model.check_columns(table.column_names)
                 carried = _Carried.of(model, table, source, target, keep)
-                watch = Watch(model, carried.names.get(LABEL))
+                notes = PredictionNotes(model, carried.names.get(LABEL))
                 if carried.unused and say is not None:
                     say(f"Columns not used: {listed(carried.unused)}.")
-            watch.look(table)
-            predictive = model.predict(table, samples=samples, first=total)
+            notes.look(block)
+            predictive = model.predict(block, samples=samples)
             probs = (model.scaled(predictive) if temperature else predictive.probs).numpy()
             confidence = probs.max(1)
             found: dict[str, Any] = carried.columns(table)
@@ -102,9 +103,9 @@ def predict_file(
         if carried is None or not total:
             raise DataError(f"{shown_path(source)}: there are no rows. Write one for each example.")
     if say is not None:
-        for note in watch.notes():
+        for note in notes.notes():
             say(note)
-    return Predicted(total, sure / total, abstained, watch.labelled)
+    return Predicted(total, sure / total, abstained, notes.labelled)
 
 
 @dataclass(frozen=True)

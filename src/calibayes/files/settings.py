@@ -14,6 +14,8 @@ from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.methods.weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
+from calibayes.tables import TableOptions
+from calibayes.tables.formats import check_regular
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
 
@@ -33,7 +35,10 @@ class DataSettings:
         categorical: columns that hold categories although they look like numbers.
         drop_rare: leave classes out that have fewer than three examples, instead of refusing them.
         encoding: of the letters of texts.
-        delimiter: of the cells of a CSV file; found if None.
+        delimiter: of the cells of a CSV file; detected if None.
+        decimal: the decimal mark of numbers that are written as text.
+        date_format: how dates are written besides ISO 8601, as ``datetime.strptime`` has it.
+        header: whether the first row has the column names.
         max_rows: train on at most so many rows, drawn by ``seed``.
         seed: of the split, and of everything in training.
         validation: the share of the examples that decides when training stops, and the temperature.
@@ -53,6 +58,9 @@ class DataSettings:
     drop_rare: bool = False
     encoding: str = "utf-8"
     delimiter: str | None = None
+    decimal: str = "."
+    date_format: str | None = None
+    header: bool = True
     max_rows: int | None = None
     seed: int = 0
     validation: float = 0.15
@@ -69,6 +77,7 @@ class DataSettings:
             raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
         for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
+        self.table_options  # noqa: B018  (raises where they make no sense)
         share("validation", self.validation)
         share("test", self.test)
         if self.validation + self.test >= 0.9:
@@ -87,6 +96,11 @@ class DataSettings:
             value = getattr(self, name)
             if value is not None and value not in known:
                 raise InvalidArgumentError(f"Expected `{name}` to be one of {', '.join(known)}, but got {value!r}.")
+
+    @property
+    def table_options(self) -> TableOptions:
+        """How the text of the file is written."""
+        return TableOptions(**{each.name: getattr(self, each.name) for each in fields(TableOptions)})
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -184,6 +198,8 @@ _OWN = {field.name: f"the setting {field.name!r} itself" for field in fields(Tra
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a TOML file, by their names in `TrainSettings`; whether they make sense is for that to say."""
+    if path.exists():
+        check_regular(path)
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -10,9 +10,9 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from calibayes.data.predictions.wording import shown_path
 from calibayes.errors import DataError
 from calibayes.wholefile import whole_file
+from calibayes.wording import shown_path
 
 __all__ = ["check_output", "written"]
 

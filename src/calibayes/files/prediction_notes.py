@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
-from calibayes.data.predictions.texts import key
-from calibayes.data.predictions.wording import counted, shown
-from calibayes.files.cells import cells
-from calibayes.files.columns import Category
 from calibayes.files.model import Model
-from calibayes.files.table import TableCoding
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.table_columns import CategoryColumn
+from calibayes.tables import RowBlock
+from calibayes.tables.spelling import key
+from calibayes.wording import counted, shown
 
-__all__ = ["Watch"]
+__all__ = ["PredictionNotes"]
 
 
-class Watch:
+class PredictionNotes:
     """Looks at the parts of a file, one after the other.
 
     Args:
@@ -25,23 +24,23 @@ class Watch:
 
     def __init__(self, model: Model, label: str | None) -> None:
         columns = model.coding.columns if isinstance(model.coding, TableCoding) else ()
-        self._categories = [column for column in columns if isinstance(column, Category)]
+        self._categories = [column for column in columns if isinstance(column, CategoryColumn)]
         self._unseen: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._first: dict[str, str] = {}
         self._label, self._classes = label, {key(name) for name in model.classes}
         self._unlabelled, self._strange = 0, ""
 
-    def look(self, table: Any) -> None:
+    def look(self, block: RowBlock) -> None:
         """See the next part."""
         for column in self._categories:
-            unseen, filled, first = column.unseen(table)
+            unseen, filled, first = column.unseen(block)
             self._unseen[column.name] += unseen
             self._filled[column.name] += filled
             if first is not None:
                 self._first.setdefault(column.name, first)
         if self._label is not None:
-            counts = Counter(cells(table, self._label).to_pylist())
+            counts = Counter(block.cells(self._label).to_pylist())
             bad = {text: count for text, count in counts.items() if text is None or key(text) not in self._classes}
             self._unlabelled += sum(bad.values())
             self._strange = self._strange or next((text for text in bad if text is not None), "")
