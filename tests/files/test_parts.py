@@ -13,10 +13,10 @@ import pytest
 from calibayes.errors import DataError
 from calibayes.files.rows import read_rows
 from calibayes.files.split import labels_of, parts_of
-from calibayes.tables import frame_block
+from calibayes.tables import RowBlock, frame_block
 
 
-def table(labels: Sequence[str | None]) -> object:
+def table(labels: Sequence[str | None]) -> RowBlock:
     return frame_block({"label": labels})
 
 

@@ -19,9 +19,7 @@ def evaluate(
     ctx: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            help="Predictions: .csv, .tsv, .parquet, .jsonl, .xlsx or .npz; several files are compared.", show_default=False
-        ),
+        typer.Argument(help="Predictions: .csv, .parquet, .jsonl, .xlsx, .npz; several are compared.", show_default=False),
     ],
     label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="found")] = None,
     columns: Annotated[

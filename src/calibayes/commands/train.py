@@ -97,7 +97,7 @@ def train(
     except KeyboardInterrupt:
         aside.print("Stopped. Nothing was written.", markup=False)
         raise typer.Exit(INTERRUPTED) from None
-    trained.model.save(out)
+    trained.model.save_or_keep(out)
     _show(console, trained, data, out)
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from calibayes.checkpoint import as_tree, from_tree
@@ -30,6 +34,7 @@ __all__ = ["Model", "load"]
 
 _KIND = "classifier of files"
 _BATCH = 512
+_SPARE_FOLDERS = ("/var/tmp", "/dev/shm")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,8 +114,35 @@ class Model:
         tree |= {"about": {**self.about, "versions": versions()}, "posterior": as_tree(self.posterior)}
         try:
             write_tree(Path(path), _KIND, tree)
-        except OSError as error:
-            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {error.strerror or error}.") from None
+        except (OSError, SafetensorError) as error:
+            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {_reason(error)}.") from None
+
+    def save_or_keep(self, path: Path) -> None:
+        """Write everything to a file; where there is no room, keep the model elsewhere, and say where in the error."""
+        try:
+            self.save(path)
+        except ModelFileError as error:
+            kept = self._keep(path.name)
+            if kept is None:
+                raise
+            move = f"mv {shlex.quote(str(kept))} {shlex.quote(str(path))}"
+            raise ModelFileError(f"{error} The model is kept in {shown_path(kept)}; once there is room: {move}") from None
+
+    def _keep(self, name: str) -> Path | None:
+        """Write everything to the first of some temporary folders that has room, and return the file."""
+        for folder in dict.fromkeys((gettempdir(), *_SPARE_FOLDERS)):
+            with suppress(OSError, ModelFileError):
+                kept = Path(mkdtemp(prefix="calibayes-", dir=folder))
+                try:
+                    self.save(kept / name)
+                    return kept / name
+                except ModelFileError:
+                    kept.rmdir()
+        return None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
 
 
 def load(path: str | Path) -> Model:

@@ -35,7 +35,7 @@ def open_table(path: Path, options: TableOptions | None = None) -> TableFile:
         >>> from tempfile import mkdtemp
         >>> path = Path(mkdtemp()) / "pets.csv"
         >>> _ = path.write_text("name;weight\\nRex;30,5\\nTom;4\\n")
-        >>> (block,) = open_table(path, TableOptions(decimal=",")).blocks(numbers=["weight"])
+        >>> (block,) = open_table(path, TableOptions(decimal=",")).blocks(numbers={"weight"})
         >>> block.table.to_pydict(), block.source.where(1)
         ({'name': ['Rex', 'Tom'], 'weight': [30.5, 4.0]}, 'line 3')
     """

@@ -7,7 +7,7 @@ with a Python object when the process ends. What Arrow refuses is read again by 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from functools import cached_property
 from itertools import islice
@@ -25,7 +25,7 @@ from calibayes.wording import shown
 __all__ = ["DelimitedFile", "record_end"]
 
 _READ_BYTES = 1 << 24
-_ARROW_BYTES = 1 << 20  # that one thread parses at a time
+_ARROW_BYTES, _ARROW_BYTES_PER_COLUMN = 1 << 20, 1 << 10  # parsed at a time by one thread; more for wide tables
 _QUOTE, _LINE_ENDS = ord('"'), b"\n\r"
 _END = "the end"
 
@@ -60,7 +60,7 @@ class DelimitedFile(TableFile):
         """Return the text of a cell."""
         return self._record(row)[1][self._places[column]]
 
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Collection[str] = ()) -> Generator[RowBlock, None, None]:
+    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
         """Yield all rows in blocks."""
         wanted, first = self.chosen(columns), 0
         with named_errors(self.path, self.options.encoding), closing(self._whole_records()) as parts:
@@ -93,7 +93,7 @@ class DelimitedFile(TableFile):
             end = record_end(rest + b"\n", delimiter)
             yield rest if end == len(rest) + 1 else None
 
-    def _parsed(self, data: bytes, columns: Sequence[str], numbers: Collection[str]) -> Any:
+    def _parsed(self, data: bytes, columns: Sequence[str], numbers: Set[str]) -> Any:
         """Return whole records as an Arrow table, numbers as texts where one of them is odd; None if Arrow refuses them."""
         import pyarrow as pa
         from pyarrow import csv
@@ -103,7 +103,8 @@ class DelimitedFile(TableFile):
         # Arrow drops a byte order mark where it starts to read: one that belongs to a cell is hidden behind another.
         data = codecs.BOM_UTF8 + data if data.startswith(codecs.BOM_UTF8) else data
         floats = {name for name in columns if name in numbers}
-        for as_numbers, size in ((floats, _ARROW_BYTES), (set[str](), _ARROW_BYTES), (set[str](), len(data) + 1)):
+        usual = max(_ARROW_BYTES, _ARROW_BYTES_PER_COLUMN * len(self.names))
+        for as_numbers, size in ((floats, usual), (set[str](), usual), (set[str](), len(data) + 1)):
             types = {place: pa.float64() if name in as_numbers else pa.large_string() for place, name in places.items()}
             try:
                 table = csv.read_csv(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from datetime import datetime, time
 from functools import cached_property
@@ -54,7 +54,7 @@ class ExcelFile(TableFile):
         """Return the text of a cell."""
         return next(islice(self._records(), row, None))[1][self.names.index(column)] or ""
 
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Collection[str] = ()) -> Generator[RowBlock, None, None]:
+    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
         """Yield all rows in blocks."""
         yield from record_blocks(self, (cells for _, cells in self._records()), columns, numbers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -50,7 +50,7 @@ class JsonLinesFile(TableFile):
         """Return the text of a cell."""
         return next(islice(self._records(), row, None))[1][self.names.index(column)] or ""
 
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Collection[str] = ()) -> Generator[RowBlock, None, None]:
+    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
         """Yield all rows in blocks."""
         yield from record_blocks(self, (cells for _, cells in self._records()), columns, numbers)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -64,7 +64,7 @@ class ParquetTable(TableFile):
             row -= batch.num_rows
         raise IndexError(row)
 
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Collection[str] = ()) -> Generator[RowBlock, None, None]:
+    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
         """Yield all rows in blocks."""
         import pyarrow as pa
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -127,7 +127,7 @@ class TableFile(RowSource):
         """Return the text of a cell."""
 
     @abstractmethod
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Collection[str] = ()) -> Generator[RowBlock, None, None]:
+    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
         """Yield all rows in blocks, in constant memory.
 
         Args:
@@ -141,7 +141,7 @@ class TableFile(RowSource):
         return [name for name in self.names if name.strip()] if columns is None else list(columns)
 
     @final
-    def block(self, table: Any, first: int, numbers: Collection[str] = ()) -> RowBlock:
+    def block(self, table: Any, first: int, numbers: Set[str] = frozenset()) -> RowBlock:
         """Return a block of rows that starts at row ``first``, with texts in the columns ``numbers`` turned into numbers."""
         import pyarrow as pa
 
@@ -187,7 +187,7 @@ def record_blocks(
     source: TableFile,
     records: Iterator[Sequence[str | None]],
     columns: Sequence[str] | None,
-    numbers: Collection[str],
+    numbers: Set[str],
     first: int = 0,
 ) -> Iterator[RowBlock]:
     """Yield blocks of rows that come one at a time, each with a cell for every name; the first is row ``first``."""

@@ -47,7 +47,7 @@ def read_columns(table: TableFile, texts: Sequence[str], numbers: Sequence[str])
 
     cells: dict[str, list[object]] = {name: [] for name in texts}
     values: list[Floats] = []
-    with closing(table.blocks([*texts, *numbers], numbers)) as blocks:
+    with closing(table.blocks([*texts, *numbers], set(numbers))) as blocks:
         for block in blocks:
             for name in texts:
                 cells[name] += block.table.column(name).chunks
