@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Generator, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, time
-from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, final
 
 from calibayes.extras import package
 from calibayes.tables.options import TableOptions
-from calibayes.tables.table_file import SAMPLE_ROWS, RowBlock, TableFile, record_blocks
+from calibayes.tables.table_file import RecordFile
 from calibayes.wording import shown
 
 __all__ = ["ExcelFile"]
@@ -23,13 +21,15 @@ _DAMAGE = (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, OSErro
 
 
 @final
-class ExcelFile(TableFile):
+class ExcelFile(RecordFile):
     """The first sheet of a workbook, with the values that its formulas had when it was saved.
 
     Args:
         path: the file.
         options: how numbers and dates that were typed as texts are written.
     """
+
+    row_noun = "row"
 
     def __init__(self, path: Path, options: TableOptions) -> None:
         super().__init__(path, options)
@@ -38,27 +38,11 @@ class ExcelFile(TableFile):
             raise self.problem("the first sheet is empty. Put the table into it, with a header row.")
         self._header_row = first[0]
         self.set_names(first[1], f"row {first[0]}")
-        if next(self._records(), None) is None:
+        if next(self.records(), None) is None:
             raise self.problem("there is a header, but no row below it. Write one row for each example.")
 
-    @cached_property
-    def sample(self) -> Sequence[Sequence[str | None]]:
-        """The cells of the first rows."""
-        return [cells for _, cells in islice(self._records(), SAMPLE_ROWS)]
-
-    def row_name(self, row: int) -> str:
-        """Return the row as the sheet numbers it."""
-        return f"row {next(islice(self._data_rows(), row, None))[0]}"
-
-    def cell(self, row: int, column: str) -> str:
-        """Return the text of a cell."""
-        return next(islice(self._records(), row, None))[1][self.names.index(column)] or ""
-
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
-        """Yield all rows in blocks."""
-        yield from record_blocks(self, (cells for _, cells in self._records()), columns, numbers)
-
-    def _records(self) -> Iterator[tuple[int, list[str | None]]]:
+    def records(self) -> Iterator[tuple[int, Sequence[str | None]]]:
+        """Yield each row: its number in the sheet and its cells."""
         width = len(self.names)
         for place, (number, cells) in enumerate(self._data_rows()):
             if len(cells) > width:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Sequence, Set
-from functools import cached_property
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, final
 
 from calibayes.errors import DataError
 from calibayes.tables.formats import file_problem, is_utf8, named_errors, open_lines, other_encoding
 from calibayes.tables.options import TableOptions
-from calibayes.tables.table_file import SAMPLE_ROWS, RowBlock, TableFile, record_blocks
+from calibayes.tables.table_file import RecordFile
 from calibayes.wording import shown
 
 __all__ = ["JsonLinesFile"]
 
 
 @final
-class JsonLinesFile(TableFile):
+class JsonLinesFile(RecordFile):
     """A file with a JSON object on each line.
 
     Every object has the names of the first, or fewer; a value that is not there is missing, as null is.
@@ -29,6 +27,8 @@ class JsonLinesFile(TableFile):
         options: how its text is written.
     """
 
+    row_noun = "line"
+
     def __init__(self, path: Path, options: TableOptions) -> None:
         super().__init__(path, options)
         first = next(self._objects(), None)
@@ -37,24 +37,8 @@ class JsonLinesFile(TableFile):
         self.set_names([self._cell(name, first[0], name) for name in first[1]])
         self._known = set(self.names)
 
-    @cached_property
-    def sample(self) -> Sequence[Sequence[str | None]]:
-        """The cells of the first rows."""
-        return [cells for _, cells in islice(self._records(), SAMPLE_ROWS)]
-
-    def row_name(self, row: int) -> str:
-        """Return the line of a row."""
-        return f"line {next(islice(self._objects(), row, None))[0]}"
-
-    def cell(self, row: int, column: str) -> str:
-        """Return the text of a cell."""
-        return next(islice(self._records(), row, None))[1][self.names.index(column)] or ""
-
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
-        """Yield all rows in blocks."""
-        yield from record_blocks(self, (cells for _, cells in self._records()), columns, numbers)
-
-    def _records(self) -> Iterator[tuple[int, list[str | None]]]:
+    def records(self) -> Iterator[tuple[int, Sequence[str | None]]]:
+        """Yield each row: its line and its cells."""
         for line, row in self._objects():
             if not row.keys() <= self._known:
                 extra = next(name for name in row if name not in self._known)

@@ -20,7 +20,7 @@ from calibayes.tables.numbers import is_number, number_problem, parse_numbers
 from calibayes.tables.options import TableOptions
 from calibayes.wording import counted, listed, shown
 
-__all__ = ["SAMPLE_ROWS", "RowBlock", "RowSource", "TableFile", "UnnamedRows", "record_blocks"]
+__all__ = ["SAMPLE_ROWS", "RecordFile", "RowBlock", "RowSource", "TableFile", "UnnamedRows", "record_blocks"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -181,6 +181,37 @@ class TableFile(RowSource):
         first = "header" if self.options.header else "first row"
         what = f"the row has {counted(cells, 'cell')}, but the {first} has {counted(len(self.names), 'column')}. {hint}"
         return self.problem(what, row)
+
+
+class RecordFile(TableFile):
+    """A table whose rows come one at a time, each with its number in the file; ``row_noun`` is what a row is called."""
+
+    row_noun: str
+
+    @abstractmethod
+    def records(self) -> Iterator[tuple[int, Sequence[str | None]]]:
+        """Yield each row: its number, and a cell for every name."""
+
+    @final
+    @cached_property
+    def sample(self) -> Sequence[Sequence[str | None]]:
+        """The cells of the first rows."""
+        return [cells for _, cells in islice(self.records(), SAMPLE_ROWS)]
+
+    @final
+    def row_name(self, row: int) -> str:
+        """Return the number of a row in the file."""
+        return f"{self.row_noun} {next(islice(self.records(), row, None))[0]}"
+
+    @final
+    def cell(self, row: int, column: str) -> str:
+        """Return the text of a cell."""
+        return next(islice(self.records(), row, None))[1][self.names.index(column)] or ""
+
+    @final
+    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
+        """Yield all rows in blocks."""
+        yield from record_blocks(self, (cells for _, cells in self.records()), columns, numbers)
 
 
 def record_blocks(
