@@ -82,7 +82,7 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
     folder = path.is_dir()
     if folder:
         settings = _for_folder(settings)
-    rows, total = read_rows(path, settings.table_options, max_rows=settings.max_rows, seed=settings.seed)
+    rows, total = read_rows(path, settings, max_rows=settings.max_rows, seed=settings.seed)
     names = rows.table.column_names
     settings = replace(settings, text=(TEXT,)) if folder and TEXT in names else settings
     target = _check_columns(names, path, settings)

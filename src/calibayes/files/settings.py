@@ -25,8 +25,8 @@ _USUAL = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02}  # of th
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataSettings:
-    """What a file's rows, texts or images are taken for.
+class DataSettings(TableOptions):
+    """What a file's rows, texts or images are taken for, and all that `TableOptions` says of how they are written.
 
     Attributes:
         target: the column of the classes; in a folder the classes are its folders.
@@ -34,11 +34,6 @@ class DataSettings:
         ignore: columns that are left out.
         categorical: columns that hold categories although they look like numbers.
         drop_rare: leave classes out that have fewer than three examples, instead of refusing them.
-        encoding: of the letters of texts.
-        delimiter: of the cells of a CSV file; detected if None.
-        decimal: the decimal mark of numbers that are written as text.
-        date_format: how dates are written besides ISO 8601, as ``datetime.strptime`` has it.
-        header: whether the first row has the column names.
         max_rows: train on at most so many rows, drawn by ``seed``.
         seed: of the split, and of everything in training.
         validation: the share of the examples that decides when training stops, and the temperature.
@@ -56,11 +51,6 @@ class DataSettings:
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     drop_rare: bool = False
-    encoding: str = "utf-8"
-    delimiter: str | None = None
-    decimal: str = "."
-    date_format: str | None = None
-    header: bool = True
     max_rows: int | None = None
     seed: int = 0
     validation: float = 0.15
@@ -73,11 +63,11 @@ class DataSettings:
     network: Literal["small-cnn", "resnet20"] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not -_LARGEST_SEED <= integer("seed", self.seed) <= _LARGEST_SEED:
             raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
         for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
-        self.table_options  # noqa: B018  (raises where they make no sense)
         share("validation", self.validation)
         share("test", self.test)
         if self.validation + self.test >= 0.9:
@@ -96,11 +86,6 @@ class DataSettings:
             value = getattr(self, name)
             if value is not None and value not in known:
                 raise InvalidArgumentError(f"Expected `{name}` to be one of {', '.join(known)}, but got {value!r}.")
-
-    @property
-    def table_options(self) -> TableOptions:
-        """How the text of the file is written."""
-        return TableOptions(**{each.name: getattr(self, each.name) for each in fields(TableOptions)})
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:

@@ -32,12 +32,7 @@ _END = "the end"
 
 @final
 class DelimitedFile(TableFile):
-    """A delimited text file, with or without a header.
-
-    Args:
-        path: the file.
-        options: how its text is written.
-    """
+    """A delimited text file, with or without a header."""
 
     def __init__(self, path: Path, options: TableOptions) -> None:
         super().__init__(path, options)
@@ -129,8 +124,7 @@ class DelimitedFile(TableFile):
         for row, (line, cells) in enumerate(self._records()):
             if row >= first:
                 if len(cells) != len(self.names):
-                    self._last_record = (row, line, cells)
-                    raise self.wrong_width(len(cells), row, self._width_hint(cells))
+                    raise self.wrong_width(len(cells), f"line {line}", self._width_hint(cells))
                 yield cells
 
     def _width_hint(self, cells: list[str]) -> str:

@@ -22,12 +22,7 @@ _DAMAGE = (zipfile.BadZipFile, KeyError, ValueError, TypeError, EOFError, OSErro
 
 @final
 class ExcelFile(RecordFile):
-    """The first sheet of a workbook, with the values that its formulas had when it was saved.
-
-    Args:
-        path: the file.
-        options: how numbers and dates that were typed as texts are written.
-    """
+    """The first sheet of a workbook, with the values that its formulas had when it was saved."""
 
     row_noun = "row"
 
@@ -44,13 +39,13 @@ class ExcelFile(RecordFile):
     def records(self) -> Iterator[tuple[int, Sequence[str | None]]]:
         """Yield each row: its number in the sheet and its cells."""
         width = len(self.names)
-        for place, (number, cells) in enumerate(self._data_rows()):
+        for number, cells in self._rows():
+            if self.options.header and number <= self._header_row:
+                continue
             if len(cells) > width:
-                raise self.wrong_width(len(cells), place, "Give every column a name, or clear the cells beside the table.")
+                hint = "Give every column a name, or clear the cells beside the table."
+                raise self.wrong_width(len(cells), f"row {number}", hint)
             yield number, [*cells, *[None] * (width - len(cells))]
-
-    def _data_rows(self) -> Iterator[tuple[int, list[str | None]]]:
-        return (row for row in self._rows() if not self.options.header or row[0] > self._header_row)
 
     def _rows(self) -> Iterator[tuple[int, list[str | None]]]:
         """Yield the rows that are not blank, each up to its last cell that is not, with their numbers in the sheet."""

@@ -21,10 +21,6 @@ class JsonLinesFile(RecordFile):
     """A file with a JSON object on each line.
 
     Every object has the names of the first, or fewer; a value that is not there is missing, as null is.
-
-    Args:
-        path: the file.
-        options: how its text is written.
     """
 
     row_noun = "line"

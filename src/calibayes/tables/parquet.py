@@ -23,12 +23,7 @@ _BATCH_ROWS = 1 << 16
 
 @final
 class ParquetTable(TableFile):
-    """A Parquet file; its columns may be of any type of numbers, dates or texts.
-
-    Args:
-        path: the file.
-        options: how numbers in columns of texts are written.
-    """
+    """A Parquet file; its columns may be of any type of numbers, dates or texts."""
 
     def __init__(self, path: Path, options: TableOptions) -> None:
         from pyarrow import parquet

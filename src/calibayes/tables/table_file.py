@@ -176,11 +176,11 @@ class TableFile(RowSource):
         raise file_problem(self.path, what + "Rename all but one.", where)
 
     @final
-    def wrong_width(self, cells: int, row: int, hint: str) -> DataError:
+    def wrong_width(self, cells: int, where: str, hint: str) -> DataError:
         """Return the error to raise for a row that is longer or shorter than the header."""
         first = "header" if self.options.header else "first row"
         what = f"the row has {counted(cells, 'cell')}, but the {first} has {counted(len(self.names), 'column')}. {hint}"
-        return self.problem(what, row)
+        return file_problem(self.path, what, where)
 
 
 class RecordFile(TableFile):
