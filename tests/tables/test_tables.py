@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import subprocess
 import sys
 from datetime import date, datetime
 from pathlib import Path
@@ -117,3 +118,18 @@ def test_names_of_their_own_need_no_header(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n')
     with pytest.raises(DataError, match="Leave --no-header out"):
         open_table(tmp_path / "a.jsonl", TableOptions(header=False))
+
+
+def test_a_cell_beside_the_table_of_a_workbook_is_refused(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, 2], [1, 2, "note"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(DataError, match=r"t.xlsx', row 3: the row has 3 cells, but the header has 2 columns"):
+        list(open_table(tmp_path / "t.xlsx").blocks())
+
+
+def test_files_are_imported_without_the_comparison() -> None:
+    code = "import sys, calibayes.files; print(*(name for name in sys.modules if name.startswith('calibayes.recipes')))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip() == ""
