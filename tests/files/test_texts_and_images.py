@@ -163,7 +163,7 @@ def test_transparent_places_are_white_and_a_row_without_an_image_is_named(tmp_pa
     for coding in (ImageCoding(1, 10), ImageCoding(3, 10)):
         for name in ("rgba", "la", "p"):
             assert coding.encode(frame_block({"file": [str(tmp_path / f"{name}.png")]})).unique().tolist() == [255]
-        with pytest.raises(DataError, match="Row 12, column 'file': there is no image"):
+        with pytest.raises(DataError, match="Row 2, column 'file': there is no image"):
             coding.encode(frame_block({"file": [str(tmp_path / "la.png"), None]}))
 
 
