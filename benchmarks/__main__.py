@@ -24,9 +24,11 @@ _SECTIONS = {
     "fine_tuning": "benchmarks.fine_tuning",
     "tabular": "benchmarks.tabular",
     "before-after": "benchmarks.before_after",
+    "tables": "benchmarks.tables",
 }
+_BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "before-after")
+_QUICK = ("peers", "fine_tuning", "tabular", *_BEFORE)
 
 
 def main() -> None:
@@ -39,23 +41,23 @@ def main() -> None:
         action="store_true",
         help=f"{', '.join(_QUICK)} alone, tiny: does everything run? nothing is written",
     )
-    parser.add_argument("--before", metavar="REV", help="the revision that before-after compares this checkout with")
+    parser.add_argument("--before", metavar="REV", help=f"the revision that {' or '.join(_BEFORE)} compares this checkout with")
     arguments = parser.parse_args()
     wanted = arguments.sections or _DEFAULT
     if unknown := [name for name in wanted if name not in _SECTIONS]:
         parser.error(f"Expected sections among {', '.join(_SECTIONS)}, but got {', '.join(unknown)}.")
     if arguments.quick and (len(wanted) > 1 or wanted[0] not in _QUICK):
         parser.error(f"Expected --quick with {' or '.join(_QUICK)} alone, but got it with {', '.join(wanted)}.")
-    if ("before-after" in wanted) != (arguments.before is not None):
-        parser.error("Expected before-after with --before REV, and --before with before-after only.")
+    if any(name in wanted for name in _BEFORE) != (arguments.before is not None):
+        parser.error(f"Expected {' or '.join(_BEFORE)} with --before REV, and --before with these only.")
     torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
         module = import_module(_SECTIONS[name])
         options: dict[str, Any] = {"quick": True} if arguments.quick else {}
         command = getattr(module, "COMMAND", "")
-        if name == "before-after":
+        if name in _BEFORE:
             options["before"] = arguments.before
-            command = f"python -m benchmarks before-after --before {arguments.before}"
+            command = f"python -m benchmarks {name} --before {arguments.before}"
         report = Report(name, getattr(module, "WHAT", RATIOS), command)
         module.section(report, **options)
         if not arguments.quick:

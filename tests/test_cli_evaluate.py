@@ -135,7 +135,7 @@ BAD = {
     "nolabel.csv": ("x,p_a,p_b\na,0.5,0.5\n", "--label"),
     "logits.csv": ("label,p_a,p_b\na,3.5,-1.5\n", "--logits"),
     "image.csv": ("\x89PNG\r\n\x1a\n\x00\x00\x00", "image.csv"),
-    "kind.xlsx": ("PK", ".csv"),
+    "kind.xls": ("PK", ".csv"),
 }
 
 

@@ -74,8 +74,8 @@ def print_line(console: Console, text: str) -> None:
 
 
 def print_error(error: object) -> None:
-    """Print an error as one line on standard error, whatever it holds."""
-    print(f"calibayes: {' '.join(str(error).split())}", file=sys.stderr)
+    """Print an error as one line on standard error, whatever it holds, and its notes below."""
+    print(f"calibayes: {' '.join(str(error).split())}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
 
 
 def as_text(results: RenderableType, width: int = _WIDTH) -> str:

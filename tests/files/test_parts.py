@@ -11,12 +11,13 @@ import pyarrow as pa
 import pytest
 
 from calibayes.errors import DataError
-from calibayes.files.parts import labels_of, parts_of
-from calibayes.files.reading import read_table, table_from
+from calibayes.files.rows import read_rows
+from calibayes.files.split import labels_of, parts_of
+from calibayes.tables import RowBlock, frame_block
 
 
-def table(labels: Sequence[str | None]) -> object:
-    return table_from({"label": labels})
+def table(labels: Sequence[str | None]) -> RowBlock:
+    return frame_block({"label": labels})
 
 
 def test_classes_are_in_order_and_spellings_of_a_number_are_one() -> None:
@@ -88,7 +89,7 @@ def test_every_format_has_missing_labels_alike(tmp_path: Path) -> None:
     labels = [1.0, 0.0, float("nan")] * 3
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"label": label}) + "\n" for label in labels))
     arrow = pa.table({"label": pa.array(labels, from_pandas=False)})
-    for each in (read_table(tmp_path / "a.jsonl").table, table_from(arrow)):
+    for each in (read_rows(tmp_path / "a.jsonl")[0], frame_block(arrow)):
         assert labels_of(each, "label", False).rows.tolist() == [0, 1, 3, 4, 6, 7]
 
 

@@ -88,7 +88,7 @@ def test_a_failure_on_the_way_leaves_what_was_there(tmp_path: Path) -> None:
     body = rows(50) * 200
     body[9000] = ["many", *body[9000][1:]]
     (tmp_path / "out.csv").write_text("old")
-    with pytest.raises(DataError, match="Row 9,001, column 'size': 'many' is not a number"):
+    with pytest.raises(DataError, match=r"in\.csv', line 9002, column 'size': 'many' is not a number"):
         predict_file(table_model(), write_csv(tmp_path / "in.csv", body), tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]

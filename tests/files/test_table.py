@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,22 @@ import pytest
 import torch
 
 from calibayes.errors import DataError
-from calibayes.files.fields import Fields
-from calibayes.files.reading import table_from
+from calibayes.files.checked_fields import Fields
 from calibayes.files.settings import DataSettings
-from calibayes.files.table import TableCoding, fit_table
+from calibayes.files.table_coding import TableCoding, fit_table
+from calibayes.tables import frame_block
 
 HALF = np.arange(4)
 
 
 def fitted(columns: dict[str, list[Any]], train: Any = None, **settings: Any) -> tuple[TableCoding, list[str]]:
-    table = table_from(columns)
-    rows = np.arange(table.num_rows) if train is None else train
-    return fit_table(table, rows, DataSettings(**settings), ("label",))
+    block = frame_block(columns)
+    rows = block.rows if train is None else train
+    return fit_table(block, rows, DataSettings(**settings), ("label",))
 
 
 def encoded(coding: TableCoding, **columns: list[Any]) -> list[list[float]]:
-    found: list[list[float]] = coding.encode(table_from(columns)).tolist()
+    found: list[list[float]] = coding.encode(frame_block(columns)).tolist()
     return found
 
 
@@ -109,8 +110,9 @@ def test_codes_that_look_like_numbers_can_be_categories() -> None:
 
 def test_a_bad_cell_is_named_by_its_row_in_the_whole_file() -> None:
     coding, _ = fitted({"x": ["1", "2", "5"]})
+    block = frame_block({"x": ["1"] * 1001 + ["five"]})
     with pytest.raises(DataError, match="Row 1,002, column 'x': 'five' is not a number"):
-        coding.encode(table_from({"x": ["1", "five"]}), first=1000)
+        coding.encode(list(block.slices(1000))[1])
 
 
 def test_a_coding_from_a_file_encodes_the_same() -> None:
@@ -118,7 +120,7 @@ def test_a_coding_from_a_file_encodes_the_same() -> None:
     coding, _ = fitted(columns)
     again = TableCoding.of(Fields(coding.to_dict(), "coding"))
     assert again == coding
-    assert torch.equal(again.encode(table_from(columns)), coding.encode(table_from(columns)))
+    assert torch.equal(again.encode(frame_block(columns)), coding.encode(frame_block(columns)))
 
 
 def test_categories_are_the_same_in_every_spelling_of_a_truth_value_or_whole_number() -> None:
@@ -137,7 +139,7 @@ def test_a_date_may_be_said_to_be_missing() -> None:
 def test_numbers_of_the_rows_are_found_when_rows_are_missing() -> None:
     rows = np.array([0, 1, 3, 4, 8, 9])
     columns = {"i": [str(i) for i in rows + 100], "x": ["1", "5", "2", "7", "1", "3"], "up": ["1", "2", "8", "30", "40", "90"]}
-    coding, notes = fit_table(table_from(columns), np.arange(6), DataSettings(), (), rows)
+    coding, notes = fit_table(replace(frame_block(columns), rows=rows), np.arange(6), DataSettings(), ())
     assert coding.needs == ("x", "up")
     assert notes == ["Column 'i' counts the rows: not used."]
     before = [i for i in range(100) if i % 20 != 3]  # taken out before the file was written
@@ -147,7 +149,7 @@ def test_numbers_of_the_rows_are_found_when_rows_are_missing() -> None:
 @pytest.mark.parametrize("cells", [["1"] * 19 + ["oops"], ["1"] * 19 + ["1e999"], ["2024-01-05"] * 19 + ["2024-01-99"]])
 def test_a_bad_cell_is_named_by_its_row_in_a_file_whose_rows_were_left_out(cells: list[str]) -> None:
     with pytest.raises(DataError, match="Row 40, column 'x'"):
-        fit_table(table_from({"x": cells}), np.arange(20), DataSettings(), (), np.arange(20) + 20)
+        fit_table(replace(frame_block({"x": cells}), rows=np.arange(20) + 20), np.arange(20), DataSettings(), ())
 
 
 def test_a_number_that_is_always_the_same_where_it_is_there_is_not_blown_up() -> None:

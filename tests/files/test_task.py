@@ -16,7 +16,7 @@ from tests.recipes.compare.blobs import TINY
 from calibayes.errors import InvalidArgumentError
 from calibayes.files import DataSettings, file_task, train
 from calibayes.files.prepare import prepare
-from calibayes.files.words import scores_table
+from calibayes.files.summary_text import scores_table
 from calibayes.recipes.compare import Settings, compare
 
 DATA = DataSettings(target="kind", hidden=(8,))

@@ -13,12 +13,12 @@ from PIL import Image
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files import DataSettings, load, predict_file, train
-from calibayes.files.folders import folder_tables, labelled_files
-from calibayes.files.images import ImageCoding
+from calibayes.files.folders import folder_blocks, labelled_files
+from calibayes.files.image_coding import ImageCoding
 from calibayes.files.prepare import prepare
-from calibayes.files.reading import table_from
-from calibayes.files.text import TextCoding, rarity
+from calibayes.files.text_coding import TextCoding, rarity
 from calibayes.networks import WordBag
+from calibayes.tables import TableOptions, frame_block
 
 TOPICS = {"sea": "The ship sailed over deep water with fish", "sky": "A bird flew past clouds into blue air"}
 SEVERAL = 20
@@ -45,7 +45,7 @@ def images(folder: Path, mode: str = "L", size: int = 30) -> Path:
 
 def test_a_text_is_the_indices_of_its_known_words_each_once() -> None:
     coding = TextCoding(("title", "body"), ("ship", "über", "bird"), 4, once=True)
-    table = table_from({"title": ["Ship!", None], "body": ["a bird, ÜBER ship", "nothing"]})
+    table = frame_block({"title": ["Ship!", None], "body": ["a bird, ÜBER ship", "nothing"]})
     assert coding.encode(table).tolist() == [[0, 1, 3, 2], [0, 0, 0, 0]]
     assert TextCoding(("body",), ("ship", "über", "bird"), 2, once=False).encode(table).tolist() == [[3, 2], [0, 0]]
 
@@ -118,7 +118,7 @@ def test_colour_and_large_images_have_their_networks(tmp_path: Path) -> None:
 
 def test_sixteen_bits_are_not_cut_off(tmp_path: Path) -> None:
     Image.fromarray(np.full((12, 12), 32768, dtype=np.uint16)).save(tmp_path / "a.png")
-    assert ImageCoding(1, 10).encode(table_from({"file": [str(tmp_path / "a.png")]})).unique().tolist() == [128]
+    assert ImageCoding(1, 10).encode(frame_block({"file": [str(tmp_path / "a.png")]})).unique().tolist() == [128]
 
 
 def test_folders_that_cannot_be_learnt_from_are_refused(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_hidden_folders_are_not_read_and_links_and_names_that_lead_nowhere_are_r
         place.unlink()
     (tmp_path / "sea" / os.fsdecode(b"\xff.txt")).write_text("words")
     with pytest.raises(DataError, match=r"this name is no UTF-8 text\. Rename it"):
-        list(folder_tables(tmp_path))
+        list(folder_blocks(tmp_path, TableOptions()))
 
 
 def test_transparent_places_are_white_and_a_row_without_an_image_is_named(tmp_path: Path) -> None:
@@ -162,9 +162,9 @@ def test_transparent_places_are_white_and_a_row_without_an_image_is_named(tmp_pa
     palette.save(tmp_path / "p.png", transparency=bytes(16))
     for coding in (ImageCoding(1, 10), ImageCoding(3, 10)):
         for name in ("rgba", "la", "p"):
-            assert coding.encode(table_from({"file": [str(tmp_path / f"{name}.png")]})).unique().tolist() == [255]
-        with pytest.raises(DataError, match="Row 12, column 'file': there is no image"):
-            coding.encode(table_from({"file": [str(tmp_path / "la.png"), None]}), first=10)
+            assert coding.encode(frame_block({"file": [str(tmp_path / f"{name}.png")]})).unique().tolist() == [255]
+        with pytest.raises(DataError, match="Row 2, column 'file': there is no image"):
+            coding.encode(frame_block({"file": [str(tmp_path / "la.png"), None]}))
 
 
 def test_predictions_of_a_folder_of_texts_say_which_file_is_which(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from calibayes.terminal import print_line, status_console, stdout_console, typed
 __all__ = ["compare"]
 
 _OF_A_FILE = (
-    *("target", "text", "split_seed", "ignore", "categorical", "drop_rare", "encoding", "delimiter", "max_rows"),
+    *("target", "text", "split_seed", "ignore", "categorical", "drop_rare", *given.TABLE_OPTIONS, "max_rows"),
     *("embeddings", "image_size"),
 )
 
@@ -66,6 +66,9 @@ def compare(
     drop_rare: given.DropRare = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
     max_rows: given.MaxRows = None,
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,

@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "TABLE_OPTIONS",
     "Categorical",
     "Config",
     "Data",
+    "DateFormat",
+    "Decimal",
     "Delimiter",
     "DropRare",
     "Embeddings",
     "Encoding",
+    "Header",
     "Ignore",
     "ImageSize",
     "MaxRows",
@@ -25,7 +29,10 @@ __all__ = [
     "typed_in",
 ]
 
-_DATA = "A table (.csv, .tsv, .parquet, .jsonl), or a folder with a subfolder of images or texts for each class."
+TABLE_OPTIONS = ("encoding", "delimiter", "decimal", "date_format", "header")
+"""The options of every command that reads a table."""
+
+_DATA = "A table (.csv, .tsv, .parquet, .jsonl, .xlsx), or a folder with a subfolder of images or texts for each class."
 
 Data = Annotated[Path, typer.Argument(help=_DATA, show_default=False)]
 OwnData = Annotated[Path | None, typer.Argument(help=_DATA, show_default="images that come with calibayes")]
@@ -44,6 +51,18 @@ DropRare = Annotated[
 ]
 Encoding = Annotated[str | None, typer.Option(help="The character encoding of text files.", show_default="utf-8")]
 Delimiter = Annotated[str | None, typer.Option(help="The character between the cells of a CSV file.", show_default="detected")]
+Decimal = Annotated[str | None, typer.Option(help="The decimal mark of numbers: '.' or ','.", show_default=".")]
+DateFormat = Annotated[
+    str | None, typer.Option(help="The format of dates, like %d.%m.%Y; ISO dates are always recognized.", show_default=False)
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first row holds the names; without it, columns are column1, column2, ….",
+        show_default="header",
+    ),
+]
 MaxRows = Annotated[int | None, typer.Option(help="Train on at most this many rows, sampled at random.", show_default="all")]
 Embeddings = Annotated[
     str | None,

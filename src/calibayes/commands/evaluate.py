@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from calibayes.commands import data_options as given
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
@@ -15,10 +16,12 @@ __all__ = ["evaluate"]
 
 
 def evaluate(
+    ctx: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="Files of predictions (.csv, .tsv, .parquet, .npz); several files are compared.", show_default=False
+            help="Files of predictions (.csv, .tsv, .parquet, .jsonl, .xlsx, .npz); several files are compared.",
+            show_default=False,
         ),
     ],
     label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="detected")] = None,
@@ -35,7 +38,11 @@ def evaluate(
     weights: Annotated[str | None, typer.Option(help="A column with the weight of each row.")] = None,
     id: Annotated[str | None, typer.Option(help="A column to match the rows of several files by.")] = None,
     positive: Annotated[str | None, typer.Option(help="The class that a single column of probabilities belongs to.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="The character between cells.", show_default="detected")] = None,
+    encoding: given.Encoding = None,
+    delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
     bins: Annotated[int, typer.Option(help="The number of confidence bins.")] = 15,
     level: Annotated[float, typer.Option(help="The confidence level of the intervals.")] = 0.95,
     replicates: Annotated[int, typer.Option(help="The number of bootstrap samples for the intervals.")] = 1000,
@@ -76,7 +83,7 @@ def evaluate(
                 weights=weights,
                 id=id,
                 positive=positive,
-                delimiter=delimiter,
+                **given.typed_in(ctx, given.TABLE_OPTIONS),
             )
             for path in files
         ]

@@ -16,6 +16,7 @@ __all__ = ["predict"]
 
 
 def predict(
+    ctx: typer.Context,
     model: Annotated[Path, typer.Argument(help="The model file that calibayes train wrote.", show_default=False)],
     data: Annotated[
         Path,
@@ -43,6 +44,9 @@ def predict(
     ] = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
 ) -> None:
     """Predict every row of a file with a trained model; the file may be larger than memory.
 
@@ -67,8 +71,7 @@ def predict(
         abstain_below=abstain_below,
         temperature=temperature,
         samples=samples,
-        encoding=encoding or "utf-8",
-        delimiter=delimiter,
+        **given.typed_in(ctx, given.TABLE_OPTIONS),
         say=lambda line: print_line(aside, line),
     )
     told = [f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %."]

@@ -75,7 +75,7 @@ def reproduce(
     if name == "cifar10-pretrain":
         _pretrain(preset, console)
         return
-    from calibayes.sweeps.arguments import choices
+    from calibayes.sweeps.sweep_plan import choices
     from reproduction.experiments import experiment
     from reproduction.run_experiment import run_experiment
 

@@ -72,6 +72,9 @@ def train(
     drop_rare: given.DropRare = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
+    decimal: given.Decimal = None,
+    date_format: given.DateFormat = None,
+    header: given.Header = None,
     max_rows: given.MaxRows = None,
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,
@@ -104,7 +107,7 @@ def train(
     except KeyboardInterrupt:
         print_line(aside, "Stopped. Nothing was written.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    trained.model.save(out)
+    trained.model.save_or_keep(out)
     _show(console, trained, data, out)
 
 
@@ -119,7 +122,7 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:
     """Print the model's scores, and the next command to type."""
-    from calibayes.files.words import closing_words, scores_table
+    from calibayes.files.summary_text import closing_words, scores_table
 
     print_results(console, scores_table(trained))
     new = f"new{''.join(data.suffixes)}" if not data.is_dir() else "folder"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibayes.files.fields import Fields
-from calibayes.files.images import ImageCoding
-from calibayes.files.table import TableCoding
-from calibayes.files.text import TextCoding
+from calibayes.files.checked_fields import Fields
+from calibayes.files.image_coding import ImageCoding
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.text_coding import TextCoding
 
 __all__ = ["Coding", "coding_from"]
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+import numpy as np
 
 from calibayes.data.data_folder import visible
-from calibayes.data.predictions.csv_rows import is_utf8
-from calibayes.data.predictions.wording import listed, shown, shown_path
 from calibayes.errors import DataError
+from calibayes.tables import RowBlock, TableOptions, UnnamedRows
+from calibayes.tables.formats import check_regular, is_utf8, named_errors
+from calibayes.wording import listed, shown, shown_path
 
-__all__ = ["FILE", "LABEL", "TEXT", "file_name", "folder_kind", "folder_tables", "is_image", "labelled_files"]
+__all__ = ["FILE", "LABEL", "TEXT", "file_name", "folder_blocks", "folder_kind", "is_image", "labelled_files"]
 
 FILE, LABEL, TEXT = "file", "label", "text"
 _IMAGES = (".png", ".jpg", ".jpeg")
@@ -73,25 +76,23 @@ def _is_text(path: Path) -> bool:
     return path.suffix.lower() in _TEXTS or path.suffix[1:].isdigit()
 
 
-def folder_tables(folder: Path, *, encoding: str = "utf-8") -> Iterator[Any]:
-    """The files of a folder as Arrow tables: where each lies, its class, and for texts what it says."""
+def folder_blocks(folder: Path, options: TableOptions) -> Iterator[RowBlock]:
+    """Yield the files of a folder as rows: where each lies, its class, and for texts what it says."""
     import pyarrow as pa
 
     files = labelled_files(folder)
     texts = folder_kind(folder, files) == "texts"
     for begin in range(0, len(files), _ROWS):
         part = files[begin : begin + _ROWS]
+        for path, _ in part:
+            check_regular(path)
         columns = {FILE: [file_name(path) for path, _ in part], LABEL: [label for _, label in part]}
         if texts:
-            columns[TEXT] = [_text(path, encoding) for path, _ in part]
-        yield pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
+            columns[TEXT] = [_text(path, options.encoding) for path, _ in part]
+        table = pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items()})
+        yield RowBlock(table, np.arange(begin, begin + len(part)), UnnamedRows(folder, options))
 
 
 def _text(path: Path, encoding: str) -> str:
-    try:
+    with named_errors(path, encoding):
         return path.read_text(encoding=encoding)
-    except UnicodeError as error:
-        what = f"this is no {encoding} text ({error}). Name the encoding, like --encoding latin-1."
-        raise DataError(f"{shown_path(path)}: {what}") from None
-    except OSError as error:
-        raise DataError(f"{shown_path(path)}: the file cannot be read ({shown(error.strerror or error)}).") from None

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from calibayes.checkpoint import as_tree, from_tree
-from calibayes.data.predictions.wording import listed, shown_path
 from calibayes.errors import CalibayesError, DataError, ModelFileError
+from calibayes.files.checked_fields import Fields
 from calibayes.files.codings import Coding, coding_from
-from calibayes.files.fields import Fields
-from calibayes.files.images import ImageCoding
+from calibayes.files.image_coding import ImageCoding
 from calibayes.files.networks import NetworkPlan
-from calibayes.files.reading import table_from
-from calibayes.files.table import TableCoding
-from calibayes.files.text import TextCoding
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.text_coding import TextCoding
 from calibayes.networks import TextCNN
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.results_folder import versions
+from calibayes.tables import RowBlock, frame_block
 from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
+from calibayes.wording import listed, shown_path
 
 __all__ = ["Model", "load"]
 
 _KIND = "classifier of files"
 _BATCH = 512
+_SPARE_FOLDERS = ("/var/tmp", "/dev/shm")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,19 +63,18 @@ class Model:
     seed: int
     about: dict[str, Any]
 
-    def predict(self, frame: Any, *, samples: int | None = None, first: int = 0) -> Predictive:
-        """What it says about the rows of a pandas frame, an Arrow table or a dict of columns.
+    def predict(self, frame: Any, *, samples: int | None = None) -> Predictive:
+        """Predict the rows of a pandas frame, an Arrow table or a dict of columns.
 
         Columns that it does not know are not looked at; the target need not be there.
 
         Args:
             frame: the rows; for images a column ``file`` with their paths.
             samples: of the weights; those of training by default.
-            first: the number of the first row, for messages.
         """
-        table = table_from(frame)
-        self.check_columns(table.column_names)
-        inputs = self.coding.encode(table, first)
+        block = frame if isinstance(frame, RowBlock) else frame_block(frame)
+        self.check_columns(block.table.column_names)
+        inputs = self.coding.encode(block)
         wanted = self.samples if samples is None else samples
         found = predict(
             self.posterior,
@@ -90,7 +94,8 @@ class Model:
 
     def check_columns(self, names: list[str]) -> None:
         """Raise `DataError` that lists the columns that are missing, if any."""
-        missing = [name for name in self.coding.needs if name not in names]
+        there = set(names)
+        missing = [name for name in self.coding.needs if name not in there]
         if missing:
             raise DataError(f"The model needs columns that are not there: {listed(missing)}. There are {listed(names)}.")
 
@@ -109,8 +114,35 @@ class Model:
         tree |= {"about": {**self.about, "versions": versions()}, "posterior": as_tree(self.posterior)}
         try:
             write_tree(Path(path), _KIND, tree)
-        except OSError as error:
-            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {error.strerror or error}.") from None
+        except (OSError, SafetensorError) as error:
+            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {_reason(error)}.") from None
+
+    def save_or_keep(self, path: Path) -> None:
+        """Write everything to a file; where there is no room, keep the model elsewhere, and say where in the error."""
+        try:
+            self.save(path)
+        except ModelFileError as error:
+            kept = self._keep(path.name)
+            if kept is None:
+                raise
+            move = f"mv {shlex.quote(str(kept))} {shlex.quote(str(path))}"
+            raise ModelFileError(f"{error} The model is kept in {shown_path(kept)}; once there is room: {move}") from None
+
+    def _keep(self, name: str) -> Path | None:
+        """Write everything to the first of some temporary folders that has room, and return the file."""
+        for folder in dict.fromkeys((gettempdir(), *_SPARE_FOLDERS)):
+            with suppress(OSError, ModelFileError):
+                kept = Path(mkdtemp(prefix="calibayes-", dir=folder))
+                try:
+                    self.save(kept / name)
+                    return kept / name
+                except ModelFileError:
+                    kept.rmdir()
+        return None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
 
 
 def load(path: str | Path) -> Model:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.errors import ModelFileError
-from calibayes.files.fields import Fields
+from calibayes.files.checked_fields import Fields
 from calibayes.networks import MLP, Normalize, SmallCNN, TextCNN, WordBag, resnet20
 from calibayes.networks.head_dropout import with_dropout
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from calibayes.checks import positive_integer
-from calibayes.data.predictions.names import said_by
-from calibayes.data.predictions.wording import listed, shown, shown_path
+from calibayes.data.predictions.column_names import said_by
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.folders import FILE, LABEL
 from calibayes.files.model import Model
-from calibayes.files.reading import tables
-from calibayes.files.watching import Watch
-from calibayes.files.writing import written
+from calibayes.files.prediction_writer import written
+from calibayes.files.rows import row_blocks
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.table_columns import CategoryColumn
+from calibayes.tables import RowBlock, TableOptions
+from calibayes.tables.spelling import key
+from calibayes.wording import counted, listed, shown, shown_path
 
 __all__ = ["Predicted", "predict_file"]
 
@@ -45,9 +49,8 @@ def predict_file(
     abstain_below: float | None = None,
     temperature: bool = False,
     samples: int | None = None,
-    encoding: str = "utf-8",
-    delimiter: str | None = None,
     say: Callable[[str], None] | None = None,
+    **options: Any,
 ) -> Predicted:
     """Predict every row of a file, a part at a time, in constant memory.
 
@@ -64,27 +67,28 @@ def predict_file(
         abstain_below: leave the decision empty where the confidence is lower, and say so in a column ``abstain``.
         temperature: scale the probabilities by the model's temperature.
         samples: of the weights; those of training by default.
-        encoding: of the letters of texts.
-        delimiter: of the cells of a CSV file.
         say: is told what the user should know.
+        options: how the text of the file is written, by the names of `calibayes.tables.TableOptions`.
     """
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
     if samples is not None:
         positive_integer("samples", samples, 1_000_000)
+    written_as = TableOptions(**options)
     source, total, abstained, sure = Path(path), 0, 0, 0.0
     carried: _Carried | None = None
-    watch = Watch(model, None)
-    with written(Path(out)) as write, closing(tables(source, encoding=encoding, delimiter=delimiter)) as parts:
-        for table in parts:
+    notes = PredictionNotes(model, None)
+    with written(Path(out)) as write, closing(row_blocks(source, written_as)) as blocks:
+        for block in blocks:
+            table = block.table
             if carried is None:
                 model.check_columns(table.column_names)
                 carried = _Carried.of(model, table, source, target, keep)
-                watch = Watch(model, carried.names.get(LABEL))
+                notes = PredictionNotes(model, carried.names.get(LABEL))
                 if carried.unused and say is not None:
                     say(f"Columns not used: {listed(carried.unused)}.")
-            watch.look(table)
-            predictive = model.predict(table, samples=samples, first=total)
+            notes.look(block)
+            predictive = model.predict(block, samples=samples)
             probs = (model.scaled(predictive) if temperature else predictive.probs).numpy()
             confidence = probs.max(1)
             found: dict[str, Any] = carried.columns(table)
@@ -102,9 +106,9 @@ def predict_file(
         if carried is None or not total:
             raise DataError(f"{shown_path(source)}: there are no rows. Write one for each example.")
     if say is not None:
-        for note in watch.notes():
+        for note in notes.notes():
             say(note)
-    return Predicted(total, sure / total, abstained, watch.labelled)
+    return Predicted(total, sure / total, abstained, notes.labelled)
 
 
 @dataclass(frozen=True)
@@ -144,3 +148,57 @@ def _check_kept(name: str) -> None:
         raise InvalidArgumentError(
             f"Expected --keep not to name {name!r}, which would be taken for one of the columns that are written. Rename it."
         )
+
+
+@final
+class PredictionNotes:
+    """Looks at the parts of a file, one after the other.
+
+    Args:
+        model: that predicts it.
+        label: the column of the true classes, if there is one.
+    """
+
+    def __init__(self, model: Model, label: str | None) -> None:
+        columns = model.coding.columns if isinstance(model.coding, TableCoding) else ()
+        self._categories = [column for column in columns if isinstance(column, CategoryColumn)]
+        self._unseen: Counter[str] = Counter()
+        self._filled: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        self._label, self._classes = label, {key(name) for name in model.classes}
+        self._unlabelled, self._strange = 0, ""
+
+    def look(self, block: RowBlock) -> None:
+        """See the next part."""
+        for column in self._categories:
+            unseen, filled, first = column.unseen(block)
+            self._unseen[column.name] += unseen
+            self._filled[column.name] += filled
+            if first is not None:
+                self._first.setdefault(column.name, first)
+        if self._label is not None:
+            counts = Counter(block.cells(self._label).to_pylist())
+            bad = {text: count for text, count in counts.items() if text is None or key(text) not in self._classes}
+            self._unlabelled += sum(bad.values())
+            self._strange = self._strange or next((text for text in bad if text is not None), "")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether every row has had a class that the model knows."""
+        return self._label is not None and not self._unlabelled
+
+    def notes(self) -> list[str]:
+        """What the user should know."""
+        found = [
+            f"Most cells of column {shown(name)} are none of the categories that training knew well, like "
+            f"{shown(self._first[name])}: they say little."
+            for name, unseen in self._unseen.items()
+            if 2 * unseen > self._filled[name]
+        ]
+        if self._unlabelled:
+            like = f", like {shown(self._strange)}" if self._strange else ""
+            found.append(
+                f"{counted(self._unlabelled, 'row')} without a class in {shown(self._label)} that the model knows{like}: leave "
+                "them out before calibayes evaluate."
+            )
+        return found

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,20 +13,21 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.data.glove import glove
-from calibayes.data.predictions.wording import listed, shown, shown_path
 from calibayes.data.splits import Splits
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.codings import Coding
 from calibayes.files.folders import FILE, LABEL, TEXT
-from calibayes.files.images import fit_images, network_for
+from calibayes.files.image_coding import fit_images, network_for
 from calibayes.files.networks import NetworkPlan
-from calibayes.files.parts import Parts, labels_of, parts_of, shared
-from calibayes.files.reading import read_table
+from calibayes.files.rows import read_rows
 from calibayes.files.settings import DataSettings
-from calibayes.files.table import TableCoding, fit_table
-from calibayes.files.text import TextCoding, fit_text, rarity
+from calibayes.files.split import SplitRows, labels_of, parts_of, shared
+from calibayes.files.table_coding import TableCoding, fit_table
+from calibayes.files.text_coding import TextCoding, fit_text, rarity
 from calibayes.networks import TextCNN
 from calibayes.networks.head_dropout import HEAD_DROPOUT
+from calibayes.tables import RowBlock
+from calibayes.wording import listed, shown, shown_path
 
 __all__ = ["Prepared", "prepare"]
 
@@ -82,21 +82,20 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
     folder = path.is_dir()
     if folder:
         settings = _for_folder(settings)
-    table, numbers, total = read_table(
-        path, encoding=settings.encoding, delimiter=settings.delimiter, max_rows=settings.max_rows, seed=settings.seed
-    )
-    settings = replace(settings, text=(TEXT,)) if folder and TEXT in table.column_names else settings
-    target = _check_columns(table, path, settings)
+    rows, total = read_rows(path, settings, max_rows=settings.max_rows, seed=settings.seed)
+    names = rows.table.column_names
+    settings = replace(settings, text=(TEXT,)) if folder and TEXT in names else settings
+    target = _check_columns(names, path, settings)
     images = folder and not settings.text
     _check_effects(settings, images=images)
-    labels = labels_of(table, target, settings.drop_rare)
+    labels = labels_of(rows, target, settings.drop_rare)
     parts = parts_of(labels.codes, settings.validation, settings.test, settings.seed)
     if most is not None:
-        parts = Parts(*(part[:count] for part, count in zip(parts, most, strict=True)))
-    own = table.take(labels.rows)
-    coding, notes = _coding(own, parts.train, settings, target, numbers[labels.rows], images=images)
-    if table.num_rows < total:
-        notes.insert(0, f"{table.num_rows:,} of {total:,} rows, drawn by seed {settings.seed}.")
+        parts = SplitRows(*(part[:count] for part, count in zip(parts, most, strict=True)))
+    own = rows.take(labels.rows)
+    coding, notes = _coding(own, parts.train, settings, target, images=images)
+    if len(rows.rows) < total:
+        notes.insert(0, f"{len(rows.rows):,} of {total:,} rows, drawn by seed {settings.seed}.")
     first, second, third = ((coding.encode(own.take(part)), torch.from_numpy(labels.codes[part])) for part in parts)
     plan, start = _network(coding, first[0], len(labels.classes), settings)
     plan = replace(plan, dropout=HEAD_DROPOUT) if dropout else plan
@@ -105,7 +104,7 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
     if copies:
         notes.append(
             f"{copies:,} of {len(third[0]):,} test {examples} have the same inputs as some to train on. If they are copies, "
-            "take them out of the file: what is known by heart says nothing about new ones."
+            "take them out of the file: the score is optimistic on rows that also occur in the training data."
         )
     return Prepared(
         splits=Splits(train=first, validation=second, test=third, classes=labels.classes),
@@ -122,6 +121,7 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
 def _for_folder(settings: DataSettings) -> DataSettings:
     """A folder says by itself what is what."""
     given = [f"--{name}" for name in ("text", "ignore", "categorical", "delimiter") if getattr(settings, name)]
+    given += [] if settings.header else ["--no-header"]
     if settings.target not in (None, LABEL):
         given.append("--target")
     if given:
@@ -139,34 +139,32 @@ def _check_effects(settings: DataSettings, *, images: bool) -> None:
         raise InvalidArgumentError(f"Expected no {flag} for data without {what}: it would have no effect.")
 
 
-def _check_columns(table: Any, path: Path, settings: DataSettings) -> str:
+def _check_columns(names: list[str], path: Path, settings: DataSettings) -> str:
     """The target; all columns that are named have to be there, each for one purpose."""
     if settings.target is None:
-        there = listed(table.column_names)
+        there = listed(names)
         raise InvalidArgumentError(f"Expected --target to name the column of the classes. The columns are {there}.")
     given = {"target": (settings.target,)} | {name: getattr(settings, name) for name in ("text", "ignore", "categorical")}
     purpose: dict[str, str] = {}
-    for flag, names in given.items():
-        for name in names:
-            if name not in table.column_names:
-                near = get_close_matches(name, table.column_names, n=1)
-                hint = f"Did you mean {shown(near[0])}?" if near else f"The columns are {listed(table.column_names)}."
+    for flag, columns in given.items():
+        for name in columns:
+            if name not in names:
+                near = get_close_matches(name, names, n=1)
+                hint = f"Did you mean {shown(near[0])}?" if near else f"The columns are {listed(names)}."
                 raise DataError(f"{shown_path(path)}: there is no column {shown(name)} (--{flag}). {hint}")
             if purpose.setdefault(name, flag) != flag:
                 raise InvalidArgumentError(f"Expected {name!r} in one of --{purpose[name]} and --{flag}, but got it in both.")
     return settings.target
 
 
-def _coding(
-    table: Any, train: Rows, settings: DataSettings, target: str, numbers: Rows, *, images: bool
-) -> tuple[Coding, list[str]]:
+def _coding(rows: RowBlock, train: Rows, settings: DataSettings, target: str, *, images: bool) -> tuple[Coding, list[str]]:
     """How rows become inputs, and what the user should know of it."""
     if images:
-        return fit_images(table.column(FILE).to_pylist(), settings), []
+        return fit_images(rows.table.column(FILE).to_pylist(), settings), []
     if not settings.text:
-        return fit_table(table, train, settings, (target,), numbers)
-    coding = fit_text(table.take(train), settings, once=settings.embeddings == "learned")
-    others = [name for name in table.column_names if name not in (target, FILE, *settings.text, *settings.ignore)]
+        return fit_table(rows, train, settings, (target,))
+    coding = fit_text(rows.take(train), settings, once=settings.embeddings == "learned")
+    others = [name for name in rows.table.column_names if name not in (target, FILE, *settings.text, *settings.ignore)]
     return coding, [f"Only the text is read; columns not used: {listed(others)}."] if others else []
 
 

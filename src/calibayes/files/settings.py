@@ -14,6 +14,8 @@ from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
+from calibayes.tables import TableOptions
+from calibayes.tables.formats import check_regular
 from calibayes.wording import did_you_mean
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
@@ -24,8 +26,8 @@ _USUAL = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02}  # of th
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataSettings:
-    """What a file's rows, texts or images are taken for.
+class DataSettings(TableOptions):
+    """What a file's rows, texts or images are taken for, and all that `TableOptions` says of how they are written.
 
     Attributes:
         target: the column of the classes; in a folder the classes are its folders.
@@ -33,8 +35,6 @@ class DataSettings:
         ignore: columns that are left out.
         categorical: columns that hold categories although they look like numbers.
         drop_rare: leave classes out that have fewer than three examples, instead of refusing them.
-        encoding: of the letters of texts.
-        delimiter: of the cells of a CSV file; found if None.
         max_rows: train on at most so many rows, drawn by ``seed``.
         seed: of the split, and of everything in training.
         validation: the share of the examples that decides when training stops, and the temperature.
@@ -52,8 +52,6 @@ class DataSettings:
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     drop_rare: bool = False
-    encoding: str = "utf-8"
-    delimiter: str | None = None
     max_rows: int | None = None
     seed: int = 0
     validation: float = 0.15
@@ -66,6 +64,7 @@ class DataSettings:
     network: Literal["small-cnn", "resnet20"] | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not -_LARGEST_SEED <= integer("seed", self.seed) <= _LARGEST_SEED:
             raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
         for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
@@ -185,6 +184,8 @@ _OWN = {field.name: f"the setting {field.name!r} itself" for field in fields(Tra
 
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a TOML file, by their names in `TrainSettings`; whether they make sense is for that to say."""
+    if path.exists():
+        check_regular(path)
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

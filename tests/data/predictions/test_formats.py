@@ -17,7 +17,7 @@ import pytest
 from tests.data.predictions.written import predictions, same, text, write_csv, write_npz, write_parquet
 
 from calibayes.data.predictions import read_predictions
-from calibayes.data.predictions.csv_file import CsvFile
+from calibayes.tables import delimited
 
 NAMES = ("cat", "dog", "cow")
 SIMPLE = "label,p_cat,p_dog,p_cow\ndog,0.25,0.5,0.25\ncat,1,0,0\n"
@@ -89,7 +89,7 @@ def test_the_name_is_the_file_name_without_its_ending(tmp_path: Path, name: str,
 
 
 def test_sound_files_are_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(CsvFile, "_slow")
+    monkeypatch.delattr(delimited, "record_blocks")
     content = (
         '\ufeff\r\n"label","p_two\r\nlines",p_b,note\r\n"two\r\nlines",0.25,"0.75","a ""b"""\r\n\r\nb, 0 ,1,"x\ny"\r\n\r\n'
     )
@@ -101,7 +101,7 @@ def test_sound_files_are_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_long_files_and_long_rows_are_read_the_fast_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(CsvFile, "_slow")
+    monkeypatch.delattr(delimited, "record_blocks")
     rows = '"a\nb,0.5,0.5",0.25,0.75\nc,0,1\n' * 40_000
     table = read_predictions(text(tmp_path, 'label,"p_a\nb,0.5,0.5",p_c\n' + rows))
     assert table.targets.tolist() == [0, 1] * 40_000

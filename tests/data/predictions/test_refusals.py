@@ -127,7 +127,7 @@ def test_a_gzip_file_that_is_cut_off(tmp_path: Path) -> None:
 def test_what_is_not_a_file_of_a_known_kind(tmp_path: Path) -> None:
     refused(tmp_path, "folder")
     refused(tmp_path / "missing.csv", "no such file")
-    for name in ("a.xlsx", "a.json", "a.npy", "a.zip", "a.gz"):
+    for name in ("a.xls", "a.json", "a.npy", "a.zip", "a.gz"):
         refused(text(tmp_path, "x", name), ".csv", ".parquet", ".npz")
     refused(text(tmp_path, "x", "noending"), "no ending", ".csv")
     refused(text(tmp_path, b"", "a.parquet"), "empty")
@@ -206,7 +206,7 @@ def test_bad_parquet_tables(tmp_path: Path, columns: dict[str, Any], said: tuple
 
 def test_parquet_columns_of_the_same_name(tmp_path: Path) -> None:
     pq.write_table(pa.table([["a"], [0.5], [0.5]], names=["label", "p", "p"]), tmp_path / "a.parquet")
-    refused(tmp_path / "a.parquet", "more than one column 'p'", "Rename")
+    refused(tmp_path / "a.parquet", "the column name 'p' occurs 2 times (columns 2, 3)", "Rename")
 
 
 def test_damaged_binary_files(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibayes.data.predictions.align import align
+from calibayes.data.predictions.prediction_table import ColumnsUsed, PredictionTable
 from calibayes.data.predictions.read import read_predictions
-from calibayes.data.predictions.table import ColumnsUsed, PredictionTable
 
 __all__ = ["ColumnsUsed", "PredictionTable", "align", "read_predictions"]

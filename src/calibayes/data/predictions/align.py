@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from calibayes.data.predictions.classes import match
-from calibayes.data.predictions.source import Ints
-from calibayes.data.predictions.table import PredictionTable
-from calibayes.data.predictions.wording import counted, listed, problem, shown, shown_path
+from calibayes.data.predictions.prediction_table import PredictionTable
+from calibayes.data.predictions.raw_predictions import Ints, problem
+from calibayes.wording import counted, listed, shown, shown_path
 
 __all__ = ["align"]
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibayes.data.predictions.source import Ints, Raw
-from calibayes.data.predictions.texts import is_integer, key
-from calibayes.data.predictions.wording import counted, listed, missing, problem, shown
+from calibayes.data.predictions.raw_predictions import Ints, RawPredictions, problem
+from calibayes.tables.numbers import not_finite
+from calibayes.tables.spelling import is_integer, key
+from calibayes.wording import counted, listed, shown
 
 __all__ = ["classes_of", "match"]
 
@@ -45,18 +46,18 @@ def match(values: Sequence[str], names: Sequence[str]) -> Ints:
     return np.array([exact.get(value, loose.get(key(value), -1)) for value in values], dtype=np.int64)
 
 
-def classes_of(raw: Raw, positive: str | None) -> tuple[tuple[str, ...], Ints]:
+def classes_of(raw: RawPredictions, positive: str | None) -> tuple[tuple[str, ...], Ints]:
     """The names of the classes and, for each distinct label, the class that it means."""
     if "" in raw.labels.values:
         row = raw.labels.first(raw.labels.values.index(""))
-        raise problem(raw.place.path, missing(""), where=raw.place.where(row, raw.used.label))
+        raise problem(raw.place.path, not_finite(""), where=raw.place.where(row, raw.used.label))
     if raw.scores.shape[1] == 1 and len(raw.namings[0]) == 1:
         names = _two_classes(raw, positive)
         return names, match(raw.labels.values, names)
     return _many_classes(raw, positive)
 
 
-def _many_classes(raw: Raw, positive: str | None) -> tuple[tuple[str, ...], Ints]:
+def _many_classes(raw: RawPredictions, positive: str | None) -> tuple[tuple[str, ...], Ints]:
     values = raw.labels.values
     matches = [match(values, names) for names in raw.namings]
     best = min(range(len(matches)), key=lambda place: int((matches[place] < 0).sum()))
@@ -78,7 +79,7 @@ def _places(values: Sequence[str], names: Sequence[str]) -> Ints | None:
     return match(values, [str(place) for place in range(len(names))])
 
 
-def _unknown(raw: Raw, names: Sequence[str], index: Ints) -> Exception:
+def _unknown(raw: RawPredictions, names: Sequence[str], index: Ints) -> Exception:
     unknown = index < 0
     row = int(np.argmax(unknown[raw.labels.codes]))
     value = raw.labels.values[raw.labels.codes[row]]
@@ -92,7 +93,7 @@ def _unknown(raw: Raw, names: Sequence[str], index: Ints) -> Exception:
     return problem(raw.place.path, what, where=raw.place.where(row, raw.used.label))
 
 
-def _two_classes(raw: Raw, positive: str | None) -> tuple[str, str]:
+def _two_classes(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
     """The two classes of a file with one column of scores; the scores are those of the second."""
     first, second = _both(raw, positive)
     column, naming = raw.used.scores[0], raw.namings[0][0]
@@ -121,7 +122,7 @@ def _in_order(first: str, second: str) -> bool:
     return any(pair == (key(low).lower(), key(high).lower()) for low, high in _OPPOSITES)
 
 
-def _both(raw: Raw, positive: str | None) -> tuple[str, str]:
+def _both(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
     """The two label values in order, also where all examples have the same."""
     column = raw.used.scores[0]
     # The first spelling stands for 1 and 1.0; texts that differ in spaces are different labels.

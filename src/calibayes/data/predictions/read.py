@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from calibayes.data.predictions.check_scores import check_scores, check_weights, probabilities_and_logits
 from calibayes.data.predictions.classes import classes_of
-from calibayes.data.predictions.columns import find_label, find_scores
-from calibayes.data.predictions.csv_file import CsvFile
-from calibayes.data.predictions.files import check_file, model_name
-from calibayes.data.predictions.names import find_name
-from calibayes.data.predictions.npz_file import read_npz
-from calibayes.data.predictions.parquet_file import ParquetFile
-from calibayes.data.predictions.scores import check_scores, check_weights, probabilities_and_logits
-from calibayes.data.predictions.source import Raw, Source, TextColumn
-from calibayes.data.predictions.table import ColumnsUsed, PredictionTable
-from calibayes.data.predictions.wording import listed, problem, shown
-from calibayes.errors import InvalidArgumentError
+from calibayes.data.predictions.column_names import find_name
+from calibayes.data.predictions.find_columns import find_label, find_scores
+from calibayes.data.predictions.npz_predictions import read_npz
+from calibayes.data.predictions.prediction_table import ColumnsUsed, PredictionTable
+from calibayes.data.predictions.raw_predictions import RawPredictions, TextColumn, problem
+from calibayes.data.predictions.table_columns import read_columns
+from calibayes.errors import DataError, PredictionFileError
+from calibayes.tables import TableFile, TableOptions, open_table
+from calibayes.tables.formats import check_file
+from calibayes.wording import listed, shown
 
 __all__ = ["read_predictions"]
 
@@ -33,9 +34,9 @@ def read_predictions(
     weights: str | None = None,
     id: str | None = None,
     positive: str | None = None,
-    delimiter: str | None = None,
+    **options: Any,
 ) -> PredictionTable:
-    """Probabilities and labels from a CSV, Parquet or NumPy file, with the columns found by themselves.
+    """Read probabilities and labels from a table or a NumPy file; columns are recognised by their names.
 
     The labels are in a column called ``label``, ``target``, ``y`` or the like. The probabilities are in columns
     ``p_<class>``, ``prob_<class>``, ``logit_<class>`` or the like, or in columns called like the labels, or in all the
@@ -46,14 +47,16 @@ def read_predictions(
     argument says so.
 
     Args:
-        path: a file ending in ``.csv``, ``.tsv``, ``.txt`` (each also with ``.gz``), ``.parquet`` or ``.npz``.
+        path: a file ending in ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson`` (each also with ``.gz``), ``.parquet``,
+            ``.xlsx`` or ``.npz``.
         label: the column of the labels: class names, or ``0 … K-1`` in the order of the columns.
         columns: the columns of the scores: a name, a glob such as ``"p_*"``, names with commas between them, or a list.
         logits: whether the scores are logits; None means: if their columns are called so.
         weights: a column of weights; none are used unless named (an array ``weights`` in ``.npz`` is).
         id: a column that says which example a row is, by which `align` joins files in a different order.
         positive: the label whose probability a single column holds, if it is not the larger number or the one that says yes.
-        delimiter: what separates the cells of a text file; found from the file if None.
+        options: how the text of a table is written, by the names of `calibayes.tables.TableOptions`: ``encoding``,
+            ``delimiter``, ``decimal``, ``date_format`` and ``header``.
 
     Examples:
         >>> import tempfile
@@ -64,24 +67,28 @@ def read_predictions(
         ('model', ('cat', 'dog'), [0, 1], [[0.9, 0.1], [0.4, 0.6]])
     """
     path = Path(path)
-    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        raise InvalidArgumentError(f"Expected `delimiter` to be one character, like ',' or ';', but got {delimiter!r}.")
+    written = TableOptions(**options)
+    given: dict[str, Any] = {"label": label, "columns": columns, "logits": logits, "weights": weights, "id": id}
     try:
-        kind = check_file(path)
-        if kind == ".npz":
-            raw = read_npz(path, label=label, columns=columns, logits=logits, weights=weights, id=id)
+        if path.suffix.lower() == ".npz":
+            check_file(path, written, also=(".npz",))
+            raw = read_npz(path, **given)
         else:
-            source: Source = ParquetFile(path) if kind == ".parquet" else CsvFile(path, delimiter)
-            raw = _read_table(source, label=label, columns=columns, logits=logits, weights=weights, id=id)
-    except OSError as error:
-        raise problem(path, f"the file cannot be read ({shown(error.strerror or error)}).") from None
+            raw = _read_table(open_table(path, written), **given)
+        return _checked(raw, positive)
+    except DataError as error:
+        raise error if isinstance(error, PredictionFileError) else PredictionFileError(str(error)) from None
+
+
+def _checked(raw: RawPredictions, positive: str | None) -> PredictionTable:
+    """Match labels to classes, and turn scores that make sense into probabilities."""
     class_names, index = classes_of(raw, positive)
     check_scores(raw)
     check_weights(raw)
     probs, kept = probabilities_and_logits(raw)
     return PredictionTable(
-        name=model_name(path),
-        path=path,
+        name=_model_name(raw.place.path),
+        path=raw.place.path,
         probs=probs,
         targets=index[raw.labels.codes],
         class_names=class_names,
@@ -94,14 +101,14 @@ def read_predictions(
 
 
 def _read_table(
-    source: Source,
+    source: TableFile,
     *,
     label: str | None,
     columns: str | Sequence[str] | None,
     logits: bool | None,
     weights: str | None,
     id: str | None,
-) -> Raw:
+) -> RawPredictions:
     named = [find_name(source, name, flag) for name, flag in ((weights, "--weights"), (id, "--id")) if name is not None]
     label = find_label(source, label)
     taken = (label, *named)
@@ -112,8 +119,8 @@ def _read_table(
     scores = find_scores(source, label, taken, columns, logits)
     texts = [label] if id is None else [label, id]
     used = {*taken, *scores.columns}
-    contents = source.read(texts, [*scores.columns, *([] if weights is None else [weights])])
-    return Raw(
+    columns_read, numbers = read_columns(source, texts, [*scores.columns, *([] if weights is None else [weights])])
+    return RawPredictions(
         place=source,
         used=ColumnsUsed(
             label=label,
@@ -122,23 +129,28 @@ def _read_table(
             id=id,
             ignored=tuple(name for name in source.names if name not in used),
         ),
-        labels=contents.texts[label],
-        scores=np.ascontiguousarray(contents.numbers[:, : len(scores.columns)]),
+        labels=columns_read[label],
+        scores=np.ascontiguousarray(numbers[:, : len(scores.columns)]),
         logits=scores.logits,
         namings=scores.namings,
-        weights=None if weights is None else np.ascontiguousarray(contents.numbers[:, -1]),
-        ids=None if id is None else contents.texts[id],
+        weights=None if weights is None else np.ascontiguousarray(numbers[:, -1]),
+        ids=None if id is None else columns_read[id],
     )
 
 
-def _ids(raw: Raw) -> tuple[str, ...] | None:
+def _model_name(path: Path) -> str:
+    """Return the name of a file without its folder and ending: ``a`` for ``runs/a.csv.gz``."""
+    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
+
+
+def _ids(raw: RawPredictions) -> tuple[str, ...] | None:
     if raw.ids is None or raw.used.id is None:
         return None
     _check_unique(raw, raw.ids, raw.used.id)
     return tuple(raw.ids.values[code] for code in raw.ids.codes.tolist())
 
 
-def _check_unique(raw: Raw, ids: TextColumn, column: str) -> None:
+def _check_unique(raw: RawPredictions, ids: TextColumn, column: str) -> None:
     if len(ids.values) == len(ids.codes):
         return
     order, first = np.unique(ids.codes, return_index=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calibayes.data.predictions.wording import counted
 from calibayes.files.training import Trained
 from calibayes.methods import method_named
 from calibayes.metrics import Scores
 from calibayes.metrics.score_table import shown
 from calibayes.report.confidence_verdict import verdict
 from calibayes.training import History
+from calibayes.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from calibayes.data.predictions.classes import match
-from calibayes.data.predictions.columns import LABEL_NAMES
-from calibayes.data.predictions.npz_arrays import Arrays
-from calibayes.data.predictions.source import Raw, TextColumn
-from calibayes.data.predictions.table import ColumnsUsed
-from calibayes.data.predictions.texts import is_integer, key
-from calibayes.data.predictions.wording import counted, listed, problem, shown
+from calibayes.data.predictions.find_columns import LABEL_NAMES
+from calibayes.data.predictions.npz_arrays import NpzArrays
+from calibayes.data.predictions.prediction_table import ColumnsUsed
+from calibayes.data.predictions.raw_predictions import RawPredictions, TextColumn, problem
+from calibayes.tables.spelling import is_integer, key
+from calibayes.wording import counted, listed, shown
 
 __all__ = ["read_npz"]
 
@@ -30,9 +30,9 @@ def read_npz(
     logits: bool | None,
     weights: str | None,
     id: str | None,
-) -> Raw:
+) -> RawPredictions:
     """What an archive holds; ``label``, ``columns``, ``weights`` and ``id`` name its arrays."""
-    arrays = Arrays(path)
+    arrays = NpzArrays(path)
     label = _label(arrays, label)
     name, is_logits = _scores(arrays, columns, logits)
     stored = arrays.numbers(name)
@@ -49,7 +49,7 @@ def read_npz(
     if class_names is not None and arrays[label].dtype.kind in "iu":
         labels = _by_place(arrays, label, labels, class_names)
     one = scores.shape[1] == 1
-    return Raw(
+    return RawPredictions(
         place=arrays,
         used=ColumnsUsed(
             label=label,
@@ -68,7 +68,7 @@ def read_npz(
     )
 
 
-def _label(arrays: Arrays, label: str | None) -> str:
+def _label(arrays: NpzArrays, label: str | None) -> str:
     found = arrays.first(LABEL_NAMES) if label is None else arrays.find(label, "--label")
     if found is None:
         what = f"no array is called targets, labels or y. The arrays are {listed(arrays.names)}. "
@@ -76,7 +76,7 @@ def _label(arrays: Arrays, label: str | None) -> str:
     return found
 
 
-def _scores(arrays: Arrays, columns: str | Sequence[str] | None, logits: bool | None) -> tuple[str, bool]:
+def _scores(arrays: NpzArrays, columns: str | Sequence[str] | None, logits: bool | None) -> tuple[str, bool]:
     """The array of the scores, and whether they are logits."""
     if columns is not None:
         wanted = [columns] if isinstance(columns, str) else list(columns)
@@ -98,7 +98,7 @@ def _scores(arrays: Arrays, columns: str | Sequence[str] | None, logits: bool | 
     return name_or_none, name_or_none == raw if logits is None else logits
 
 
-def _class_names(arrays: Arrays, name: str, columns: int) -> tuple[str, ...]:
+def _class_names(arrays: NpzArrays, name: str, columns: int) -> tuple[str, ...]:
     column = arrays.texts(name)
     names = tuple(column.values[code] for code in column.codes)
     classes = max(columns, 2)
@@ -108,7 +108,7 @@ def _class_names(arrays: Arrays, name: str, columns: int) -> tuple[str, ...]:
     return names
 
 
-def _by_place(arrays: Arrays, label: str, labels: TextColumn, names: tuple[str, ...]) -> TextColumn:
+def _by_place(arrays: NpzArrays, label: str, labels: TextColumn, names: tuple[str, ...]) -> TextColumn:
     """Integer labels count classes from 0, unless the classes themselves are called by numbers and that fits alone."""
     places = [str(place) for place in range(len(names))]
     fits_place = bool((match(labels.values, places) >= 0).all())
@@ -121,7 +121,7 @@ def _by_place(arrays: Arrays, label: str, labels: TextColumn, names: tuple[str, 
     return TextColumn(labels.codes, tuple(names[int(value)] for value in labels.values))
 
 
-def _weights(arrays: Arrays, name: str, scores: str, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _weights(arrays: NpzArrays, name: str, scores: str, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     values = arrays.numbers(name)
     if values.ndim != 1:
         raise problem(
@@ -131,7 +131,7 @@ def _weights(arrays: Arrays, name: str, scores: str, n: int) -> np.ndarray[tuple
     return values.astype(np.float64)
 
 
-def _ids(arrays: Arrays, name: str, scores: str, n: int) -> TextColumn:
+def _ids(arrays: NpzArrays, name: str, scores: str, n: int) -> TextColumn:
     column = arrays.texts(name)
     arrays.check_length(name, len(column.codes), scores, n)
     return column

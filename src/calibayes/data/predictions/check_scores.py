@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibayes.data.predictions.source import Floats, Raw
-from calibayes.data.predictions.wording import infinite, missing, problem, shown
+from calibayes.data.predictions.raw_predictions import Floats, RawPredictions, problem
+from calibayes.tables.numbers import not_finite
+from calibayes.wording import shown
 
 __all__ = ["check_scores", "check_weights", "probabilities_and_logits"]
 
@@ -15,7 +16,7 @@ _TOLERANCE, _HALF_TOLERANCE = 1e-3, 1e-2
 _ROUNDING = 1e-6
 
 
-def check_scores(raw: Raw) -> None:
+def check_scores(raw: RawPredictions) -> None:
     """Raise unless logits are finite, and probabilities lie in [0, 1] and sum to 1 in each row.
 
     Where all is well this costs three reductions; only a check that fails looks for the place.
@@ -27,7 +28,7 @@ def check_scores(raw: Raw) -> None:
         raise _explained(raw, row)
 
 
-def check_weights(raw: Raw) -> None:
+def check_weights(raw: RawPredictions) -> None:
     """Raise unless the weights are finite, not negative, and not all zero."""
     weights, column = raw.weights, raw.used.weights
     if weights is None or column is None:
@@ -43,7 +44,7 @@ def check_weights(raw: Raw) -> None:
         raise problem(raw.place.path, what, where=f"column {shown(column)}")
 
 
-def probabilities_and_logits(raw: Raw) -> tuple[Floats, Floats | None]:
+def probabilities_and_logits(raw: RawPredictions) -> tuple[Floats, Floats | None]:
     r"""Class probabilities ``[n, K]``, and the logits where the file holds those.
 
     Logits become $p_k = e^{z_k - \max z} / \sum_j e^{z_j - \max z}$. One logit $z$ for two classes is the pair $(0, z)$,
@@ -65,11 +66,11 @@ def probabilities_and_logits(raw: Raw) -> tuple[Floats, Floats | None]:
     return scores / scores.sum(axis=1, keepdims=True) if raw.half else scores, None
 
 
-def _tolerance(raw: Raw) -> float:
+def _tolerance(raw: RawPredictions) -> float:
     return _HALF_TOLERANCE if raw.half else _TOLERANCE
 
 
-def _range(raw: Raw) -> tuple[float, float]:
+def _range(raw: RawPredictions) -> tuple[float, float]:
     if raw.logits:
         return -np.inf, np.inf
     return 0.0, 1 + (_ROUNDING if raw.scores.shape[1] == 1 else _tolerance(raw))
@@ -81,7 +82,7 @@ def _sums(scores: Floats) -> Floats:
     return sums
 
 
-def _first_bad(raw: Raw) -> int | None:
+def _first_bad(raw: RawPredictions) -> int | None:
     scores, (low, high) = raw.scores, _range(raw)
     bad = ~(np.isfinite(scores) & (scores >= low) & (scores <= high)).all(axis=1)
     if not raw.logits and scores.shape[1] > 1:
@@ -89,7 +90,7 @@ def _first_bad(raw: Raw) -> int | None:
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def _explained(raw: Raw, row: int) -> Exception:
+def _explained(raw: RawPredictions, row: int) -> Exception:
     values, place, (low, high) = raw.scores[row], raw.place, _range(raw)
     for column, value in zip(raw.used.scores, values.tolist(), strict=True):
         cell = "" if low <= value <= high and np.isfinite(value) else place.cell(row, column)
@@ -106,7 +107,7 @@ def _explained(raw: Raw, row: int) -> Exception:
     return problem(place.path, what, where=where)
 
 
-def _percentages(raw: Raw) -> bool:
+def _percentages(raw: RawPredictions) -> bool:
     """Whether rows sum to 100, or a single column goes from 0 to nearly 100."""
     scores = raw.scores
     if not np.isfinite(scores).all() or scores.min() < 0:
@@ -117,4 +118,4 @@ def _percentages(raw: Raw) -> bool:
 
 
 def _not_finite(cell: str, value: float) -> str | None:
-    return missing(cell) if np.isnan(value) else infinite(cell) if np.isinf(value) else None
+    return None if np.isfinite(value) else not_finite(cell, value)

@@ -12,13 +12,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from calibayes.data.predictions.texts import is_integer, key
-from calibayes.data.predictions.wording import MISSING, counted, listed, shown
 from calibayes.errors import DataError
-from calibayes.files.cells import are_numbers, cells, first_not
 from calibayes.randomness import generator_for
+from calibayes.tables import RowBlock
+from calibayes.tables.numbers import MISSING, parse_numbers
+from calibayes.tables.spelling import is_integer, key
+from calibayes.wording import counted, listed, shown
 
-__all__ = ["Labels", "Parts", "labels_of", "parts_of", "shared"]
+__all__ = ["SplitLabels", "SplitRows", "labels_of", "parts_of", "shared"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -29,7 +30,7 @@ _TRUTH = ("true", "false", "True", "False", "TRUE", "FALSE")
 _MOST_NUMBERS = 50  # different numbers that are still classes, unless they are whole
 
 
-class Labels(NamedTuple):
+class SplitLabels(NamedTuple):
     """The classes, the rows that have one, and which it is."""
 
     classes: tuple[str, ...]
@@ -38,7 +39,7 @@ class Labels(NamedTuple):
     notes: list[str]
 
 
-class Parts(NamedTuple):
+class SplitRows(NamedTuple):
     """Places among the labelled rows, in random order."""
 
     train: Ints
@@ -46,18 +47,19 @@ class Parts(NamedTuple):
     test: Ints
 
 
-def labels_of(table: Any, target: str, drop_rare: bool) -> Labels:
+def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
     """The classes in the column ``target``: at least two, each with examples enough for three parts.
 
     Rows without a label are left out, also those that say so: NaN; NA and the like where all other labels are numbers or truth
     values. Different spellings of a whole number or truth value are one class.
 
     Args:
-        table: an Arrow table of texts.
+        block: the rows, as texts.
         target: the column.
         drop_rare: leave classes with too few examples out.
     """
-    column, notes = _labels(cells(table, target), target)
+    decimal = block.source.options.decimal
+    column, notes = _labels(block.cells(target), target, decimal)
     absent = column.null_count
     if absent == len(column):
         raise DataError(f"The column {shown(target)} is empty: there is nothing to learn.")
@@ -65,7 +67,7 @@ def labels_of(table: Any, target: str, drop_rare: bool) -> Labels:
         notes.append(f"{counted(absent, 'row')} without a label in {shown(target)}: left out.")
     texts = [None if value is None else key(value) for value in column.to_pylist()]
     counts = Counter(text for text in texts if text is not None)
-    _refuse_amounts(column, counts, target)
+    _refuse_amounts(column, counts, target, decimal)
     rare = sorted(label for label, count in counts.items() if count < _LEAST)
     if rare and not drop_rare:
         told = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
@@ -83,10 +85,10 @@ def labels_of(table: Any, target: str, drop_rare: bool) -> Labels:
     places = {label: place for place, label in enumerate(classes)}
     coded = [(row, places[text]) for row, text in enumerate(texts) if text in places]
     rows, codes = (np.array(part, dtype=np.int64) for part in zip(*coded, strict=True))
-    return Labels(classes, rows, codes, notes)
+    return SplitLabels(classes, rows, codes, notes)
 
 
-def parts_of(codes: Ints, validation: float, test: float, seed: int) -> Parts:
+def parts_of(codes: Ints, validation: float, test: float, seed: int) -> SplitRows:
     """Three parts by a seed, with every class in the same shares, and at least once, in each."""
     generator = generator_for(torch.device("cpu"), seed, "parts")
     found: tuple[list[Ints], ...] = ([], [], [])
@@ -99,7 +101,7 @@ def parts_of(codes: Ints, validation: float, test: float, seed: int) -> Parts:
         for part, places in zip(found, np.split(own, [len(own) - sum(held), len(own) - held[1]]), strict=True):
             part.append(places)
     whole = [np.concatenate(part) for part in found]
-    return Parts(*(part[torch.randperm(len(part), generator=generator).numpy()] for part in whole))
+    return SplitRows(*(part[torch.randperm(len(part), generator=generator).numpy()] for part in whole))
 
 
 def shared(train: Tensor, test: Tensor) -> int:
@@ -113,7 +115,7 @@ def shared(train: Tensor, test: Tensor) -> int:
     return sum(row.tobytes() in known for row in test.numpy())
 
 
-def _labels(column: Any, target: str) -> tuple[Any, list[str]]:
+def _labels(column: Any, target: str, decimal: str) -> tuple[Any, list[str]]:
     """Null where a label is said to be missing, and a note where a class is called like that."""
     import pyarrow as pa
     from pyarrow import compute
@@ -122,22 +124,27 @@ def _labels(column: Any, target: str) -> tuple[Any, list[str]]:
     column = compute.if_else(compute.is_in(lower, pa.array(_NO_NUMBER, pa.large_string())), None, column)
     said = compute.is_in(lower, pa.array(sorted(MISSING), pa.large_string()))
     others = compute.if_else(said, None, column)
-    if first_not(compute.or_(are_numbers(others), compute.is_in(others, pa.array(_TRUTH, pa.large_string())))) is None:
+    truth = compute.is_in(others, pa.array(_TRUTH, pa.large_string())).to_numpy(zero_copy_only=False)
+    if (_are_numbers(others, decimal) | truth).all():
         return others, []
     kept = column.filter(compute.and_(said, column.is_valid())).unique().to_pylist()
     return column, [f"Taken for classes of {shown(target)}, not for missing labels: {listed(kept)}."] if kept else []
 
 
-def _refuse_amounts(column: Any, counts: Counter[str], target: str) -> None:
+def _refuse_amounts(column: Any, counts: Counter[str], target: str, decimal: str) -> None:
     """Raise where the target is an amount, or a text of its own in every row, rather than a class."""
     whole = all(map(is_integer, counts))
-    if len(counts) > _MOST_NUMBERS and not whole and first_not(are_numbers(column)) is None:
+    if len(counts) > _MOST_NUMBERS and not whole and _are_numbers(column, decimal).all():
         what = f"{len(counts):,} different numbers, like {listed(list(counts)[:3])}: an amount rather than a class"
     elif len(counts) > _MOST_CLASSES:
         what = f"{len(counts):,} different values, more than the {_MOST_CLASSES:,} classes that are possible"
     else:
         return
     raise DataError(f"The column {shown(target)} has {what}. Is this the right column? If so, put it into a few classes first.")
+
+
+def _are_numbers(column: Any, decimal: str) -> npt.NDArray[np.bool_]:
+    return parse_numbers([column], decimal).good[:, 0]
 
 
 def _ordered(labels: Sequence[str] | Counter[str]) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from calibayes.atomic_file import atomic_file
-from calibayes.data.predictions.wording import shown_path
 from calibayes.errors import DataError
+from calibayes.wording import shown_path
 
 __all__ = ["check_output", "written"]
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from calibayes.files.cells import DATE_PARTS, categories, cells, dates, numbers
-from calibayes.files.fields import Fields
+from calibayes.files.checked_fields import Fields
+from calibayes.tables import RowBlock
+from calibayes.tables.dates import DATE_PARTS, date_parts
+from calibayes.tables.spelling import key
 
-__all__ = ["Category", "Column", "Date", "Number", "column_from"]
+__all__ = ["CategoryColumn", "DateColumn", "InputColumn", "NumberColumn", "categories", "column_from", "standardised"]
 
 Floats = npt.NDArray[np.float32]
 _FAR = 10.0  # standard deviations: a cell that lies further off counts as this far
@@ -19,26 +21,8 @@ _ROUNDING = 1e-12
 _MOST_VALUES = 100_000
 
 
-class Column(Protocol):
-    """A column, and what is made of it."""
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-
-    @property
-    def width(self) -> int:
-        """How many numbers become of a cell."""
-
-    def encode(self, table: Any, first: int) -> Floats:
-        """The numbers ``[n, width]`` of the rows of a table; ``first`` is the number of its first row, for messages."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for a file."""
-
-
 @dataclass(frozen=True)
-class Number:
+class NumberColumn:
     """Numbers, standardised; a missing one is the mean, and said to be missing where training had such.
 
     Attributes:
@@ -65,10 +49,6 @@ class Number:
         """How many numbers become of a cell."""
         return 1 + self.missing
 
-    def encode(self, table: Any, first: int) -> Floats:
-        """Standardised numbers, and whether they are missing."""
-        return _standardised(numbers(cells(table, self.name), self.name, first)[:, None], [self.mean], [self.std], self.missing)
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, for a file."""
         return {"kind": self.kind, **asdict(self)}
@@ -80,7 +60,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Date:
+class DateColumn:
     """Dates as day, month, weekday and hour, each standardised.
 
     Attributes:
@@ -107,9 +87,11 @@ class Date:
         """How many numbers become of a cell."""
         return len(DATE_PARTS) + self.missing
 
-    def encode(self, table: Any, first: int) -> Floats:
-        """Standardised parts, and whether the date is missing."""
-        return _standardised(dates(cells(table, self.name), self.name, first), self.means, self.stds, self.missing)
+    def encode(self, block: RowBlock) -> Floats:
+        """Return the standardised parts, and whether the date is missing."""
+        values = date_parts(block, self.name)
+        known = standardised(values, self.means, self.stds)
+        return np.concatenate([known, np.isnan(values[:, :1])], axis=1).astype(np.float32) if self.missing else known
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for a file."""
@@ -126,7 +108,7 @@ class Date:
 
 
 @dataclass(frozen=True)
-class Category:
+class CategoryColumn:
     """Categories, a place for each that training knew well, and one for all others if training had such.
 
     Attributes:
@@ -147,9 +129,9 @@ class Category:
         """How many numbers become of a cell."""
         return len(self.values) + self.unknown + self.missing
 
-    def encode(self, table: Any, first: int) -> Floats:
-        """A one in the place of each cell's category."""
-        column, places = self._places(table)
+    def encode(self, block: RowBlock) -> Floats:
+        """Return a one in the place of each cell's category."""
+        column, places = self._places(block)
         found = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
         absent = column.is_null().to_numpy(zero_copy_only=False)
         coded = np.zeros((len(found), len(self.values) + 2), dtype=np.float32)
@@ -157,18 +139,18 @@ class Category:
         kept = [*range(len(self.values)), *([len(self.values)] * self.unknown), *([len(self.values) + 1] * self.missing)]
         return coded[:, kept]
 
-    def unseen(self, table: Any) -> tuple[int, int, str | None]:
+    def unseen(self, block: RowBlock) -> tuple[int, int, str | None]:
         """How many cells have no place of their own, of how many that are filled, and the first of them."""
-        column, places = self._places(table)
+        column, places = self._places(block)
         strange = column.filter(places.is_null()).drop_null()
         return len(strange), len(column) - column.null_count, strange[0].as_py() if len(strange) else None
 
-    def _places(self, table: Any) -> tuple[Any, Any]:
+    def _places(self, block: RowBlock) -> tuple[Any, Any]:
         """The cells, and the place of each among the values; null where it has none."""
         import pyarrow as pa
         from pyarrow import compute
 
-        column = categories(table, self.name)
+        column = categories(block, self.name)
         return column, compute.index_in(column, pa.array(self.values, pa.large_string()))
 
     def to_dict(self) -> dict[str, Any]:
@@ -182,13 +164,15 @@ class Category:
         return cls(fields.text("name"), values, fields.flag("unknown"), fields.flag("missing"))
 
 
-_KINDS: dict[str, Any] = {each.kind: each for each in (Number, Date, Category)}
+InputColumn = NumberColumn | DateColumn | CategoryColumn
+
+_KINDS: dict[str, Any] = {each.kind: each for each in (NumberColumn, DateColumn, CategoryColumn)}
 
 
-def column_from(fields: Fields) -> Column:
+def column_from(fields: Fields) -> InputColumn:
     """The column that a file describes."""
-    made: Column = _KINDS[fields.text("kind", tuple(_KINDS))].of(fields)
-    return made
+    column: InputColumn = _KINDS[fields.text("kind", tuple(_KINDS))].of(fields)
+    return column
 
 
 def _spread(known: npt.NDArray[np.float64]) -> Any:
@@ -197,8 +181,15 @@ def _spread(known: npt.NDArray[np.float64]) -> Any:
     return np.where(stds > _ROUNDING * np.abs(known).max(0), stds, 1.0)
 
 
-def _standardised(values: npt.NDArray[np.float64], means: Any, stds: Any, missing: bool) -> Floats:
+def standardised(values: npt.NDArray[np.float64], means: Any, stds: Any) -> Floats:
+    """Return values as standard deviations from the mean, 0 where they are missing."""
     scaled = np.clip((values - np.array(means)) / np.array(stds), -_FAR, _FAR)
-    absent = np.isnan(values[:, :1])
-    known = np.where(np.isnan(scaled), 0.0, scaled)
-    return (np.concatenate([known, absent], axis=1) if missing else known).astype(np.float32)
+    return np.where(np.isnan(scaled), 0.0, scaled).astype(np.float32)
+
+
+def categories(block: RowBlock, name: str) -> Any:
+    """Return a column as texts with one spelling for whole numbers and truth values: 3 for 3.0, true for True."""
+    import pyarrow as pa
+
+    column = block.cells(name).dictionary_encode()
+    return pa.array([key(text) for text in column.dictionary.to_pylist()], pa.large_string()).take(column.indices)

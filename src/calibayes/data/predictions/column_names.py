@@ -9,9 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
 
-from calibayes.data.predictions.wording import listed, problem, shown
+from calibayes.data.predictions.raw_predictions import problem
+from calibayes.wording import listed, shown
 
-__all__ = ["Said", "find_name", "namings", "said_by"]
+__all__ = ["NamedScore", "find_name", "namings", "said_by"]
 
 _WORD = r"probabilit(?:y|ies)|probas?|probs?|p|logits?"
 # p_cat, prob.cat, logit_cat; and p0, p1 … with nothing in between.
@@ -21,15 +22,12 @@ _SEPARATORS = "_.-: "
 
 
 class _Named(Protocol):
-    @property
-    def path(self) -> Path: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
+    path: Path
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Said:
+class NamedScore:
     """What the name of a column says: of which class it speaks, by which rule, and whether of a logit."""
 
     name: str
@@ -37,17 +35,17 @@ class Said:
     logits: bool
 
 
-def said_by(column: str) -> Said | None:
+def said_by(column: str) -> NamedScore | None:
     """What the name of a column says, or None if it follows no known rule.
 
     Examples:
         >>> said_by("p_cat"), said_by("Logit_cat")
-        (Said(name='cat', glob='p_*', logits=False), Said(name='cat', glob='Logit_*', logits=True))
+        (NamedScore(name='cat', glob='p_*', logits=False), NamedScore(name='cat', glob='Logit_*', logits=True))
     """
     if found := _BEFORE.fullmatch(column):
-        return Said(found[3], f"{found[1]}{found[2]}*", found[1].lower().startswith("logit"))
+        return NamedScore(found[3], f"{found[1]}{found[2]}*", found[1].lower().startswith("logit"))
     if found := _AFTER.fullmatch(column):
-        return Said(found[1], f"*{found[2]}{found[3]}", found[3].lower().startswith("logit"))
+        return NamedScore(found[1], f"*{found[2]}{found[3]}", found[3].lower().startswith("logit"))
     return None
 
 

@@ -10,11 +10,13 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from calibayes.data.predictions.classes import match
-from calibayes.data.predictions.names import find_name, namings, said_by
-from calibayes.data.predictions.source import Source
-from calibayes.data.predictions.wording import listed, problem, shown
+from calibayes.data.predictions.column_names import find_name, namings, said_by
+from calibayes.data.predictions.raw_predictions import problem
+from calibayes.data.predictions.table_columns import first_labels, first_numbers, numeric_columns, read_columns
+from calibayes.tables import TableFile
+from calibayes.wording import listed, shown
 
-__all__ = ["LABEL_NAMES", "Scores", "find_label", "find_scores"]
+__all__ = ["LABEL_NAMES", "ScoreColumns", "find_label", "find_scores"]
 
 LABEL_NAMES = (
     *("label", "labels", "target", "targets", "y", "y_true", "true", "class", "truth", "true_label", "true_class"),
@@ -35,7 +37,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScoreColumns:
     """The columns of the scores, whether they are logits, and what the classes may be called."""
 
     columns: tuple[str, ...]
@@ -43,7 +45,7 @@ class Scores:
     namings: tuple[tuple[str, ...], ...]
 
 
-def find_label(source: Source, label: str | None) -> str:
+def find_label(source: TableFile, label: str | None) -> str:
     """The column of the labels: the one that was named, or the first that is called like one."""
     if label is not None:
         return find_name(source, label, "--label")
@@ -53,15 +55,15 @@ def find_label(source: Source, label: str | None) -> str:
         return found
     what = f"no column is called label, target, y or the like. The columns are {listed(source.names)}. "
     if all(re.fullmatch(r"[\d.eE+-]+", name.strip()) for name in source.names):
-        what += "Is the header line missing? If not, name"
+        what += "Is the header line missing? Then pass --no-header; if not, name"
     else:
         what += "Name"
     raise problem(source.path, what + " the column of the labels: --label.")
 
 
 def find_scores(
-    source: Source, label: str, taken: Sequence[str], columns: str | Sequence[str] | None, logits: bool | None
-) -> Scores:
+    source: TableFile, label: str, taken: Sequence[str], columns: str | Sequence[str] | None, logits: bool | None
+) -> ScoreColumns:
     """The columns of probabilities or logits.
 
     Args:
@@ -82,9 +84,10 @@ def find_scores(
         raise _ambiguous(source, groups)
     if groups:
         return _scores(groups[0], logits)
-    numeric = source.numeric()
+    numeric = numeric_columns(source)
     rest = [name for name in free if name in numeric and name.strip().lower() not in _NOT_SCORES]
-    more = [name for name in rest if name not in by_label]
+    labels = set(by_label)
+    more = [name for name in rest if name not in labels]
     if by_label and more and logits:
         what = f"the columns {listed(by_label)} are called like labels, but {listed(more)} hold numbers too. "
         raise problem(source.path, what + "Name the columns of the logits: --columns.")
@@ -97,20 +100,21 @@ def find_scores(
     return _scores([_one_column(source, free, rest, logits)], logits)
 
 
-def _scores(columns: Sequence[str], logits: bool | None, pattern: str | None = None) -> Scores:
+def _scores(columns: Sequence[str], logits: bool | None, pattern: str | None = None) -> ScoreColumns:
     called = all(_LOGIT.search(name) for name in columns)
-    return Scores(tuple(columns), called if logits is None else logits, namings(columns, pattern))
+    return ScoreColumns(tuple(columns), called if logits is None else logits, namings(columns, pattern))
 
 
-def _named(source: Source, columns: str | Sequence[str], taken: Sequence[str]) -> tuple[list[str], str | None]:
+def _named(source: TableFile, columns: str | Sequence[str], taken: Sequence[str]) -> tuple[list[str], str | None]:
     """The columns that the user named, and the glob if it was one."""
     wanted = [columns] if isinstance(columns, str) else list(columns)
     if len(wanted) == 1 and wanted[0] not in source.names and not _matching(source, wanted[0], taken) and "," in wanted[0]:
         wanted = [part.strip() for part in wanted[0].split(",") if part.strip()]
     chosen: list[str] = []
+    known = set(source.names)
     for name in wanted:
-        found = [] if name in source.names else _matching(source, name, taken)
-        chosen += found or [find_name(source, name, "--columns")]
+        found = [] if name in known else _matching(source, name, taken)
+        chosen += found or [name if name in known else find_name(source, name, "--columns")]
     if not chosen:
         raise problem(source.path, f"--columns names no column. The columns are {listed(source.names)}.")
     chosen = list(dict.fromkeys(chosen))
@@ -121,7 +125,7 @@ def _named(source: Source, columns: str | Sequence[str], taken: Sequence[str]) -
     return chosen, wanted[0] if len(wanted) == 1 and wanted[0] not in source.names else None
 
 
-def _matching(source: Source, pattern: str, taken: Sequence[str]) -> list[str]:
+def _matching(source: TableFile, pattern: str, taken: Sequence[str]) -> list[str]:
     if not set("*?[") & set(pattern):
         return []
     return [name for name in source.names if name.strip() and name not in taken and fnmatchcase(name, pattern)]
@@ -138,33 +142,33 @@ def _groups(free: Sequence[str], logits: bool | None) -> list[list[str]]:
     return wanted or list(found.values())
 
 
-def _ambiguous(source: Source, groups: Sequence[Sequence[str]]) -> Exception:
+def _ambiguous(source: TableFile, groups: Sequence[Sequence[str]]) -> Exception:
     said = [said_by(group[0]) for group in groups]
     found = " and ".join(f"{len(group)} columns {shown(one.glob)}" for group, one in zip(groups, said, strict=True) if one)
     what = f"there are {found}. Name the ones to use, like --columns {shown(said[0].glob if said[0] else '*')}"
     return problem(source.path, what + (", or pass --logits." if any(one and one.logits for one in said) else "."))
 
 
-def _called_like_labels(source: Source, label: str, free: Sequence[str]) -> list[str]:
+def _called_like_labels(source: TableFile, label: str, free: Sequence[str]) -> list[str]:
     """The columns whose names are the label values, if all values have one."""
     # The first rows rule this out for most files, without reading all labels.
-    if len(free) < 2 or (match(source.head_labels(label), free) < 0).any():
+    if len(free) < 2 or (match(first_labels(source, label), free) < 0).any():
         return []
-    places = match(source.read([label], []).texts[label].values, free)
+    places = match(read_columns(source, [label], [])[0][label].values, free)
     if (places < 0).any() or len(set(places.tolist())) < 2:
         return []
     return [free[place] for place in sorted(set(places.tolist()))]
 
 
-def _sum_to_one(source: Source, columns: Sequence[str]) -> bool:
+def _sum_to_one(source: TableFile, columns: Sequence[str]) -> bool:
     """Whether most of the first rows do: a single bad row is then found and named, not taken for another layout."""
-    sums = source.head(columns).sum(axis=1) if columns else np.empty(0)
+    sums = first_numbers(source, columns).sum(axis=1) if columns else np.empty(0)
     return bool(len(sums)) and bool((np.abs(sums - 1) <= _SUM_TOLERANCE).mean() >= 0.5)
 
 
-def _one_column(source: Source, free: Sequence[str], rest: Sequence[str], logits: bool | None) -> str:
+def _one_column(source: TableFile, free: Sequence[str], rest: Sequence[str], logits: bool | None) -> str:
     """The one column of a binary classifier."""
-    numeric = source.numeric()
+    numeric = numeric_columns(source)
     found = [
         name for name in free if name in numeric and (_ONE_COLUMN.fullmatch(name.strip().lower()) or said_by(name) is not None)
     ]
@@ -186,10 +190,10 @@ def _one_column(source: Source, free: Sequence[str], rest: Sequence[str], logits
     raise problem(source.path, what)
 
 
-def _check_not_confidence(source: Source, column: str) -> None:
+def _check_not_confidence(source: TableFile, column: str) -> None:
     """Raise if a column beside decisions may be how sure they are, which for two classes is never below one half."""
     decision = next((name for name in source.names if name.strip().lower() in _DECISIONS), None)
-    if decision is None or not (source.head([column]) >= 0.5).all():
+    if decision is None or not (first_numbers(source, [column]) >= 0.5).all():
         return
     what = f"{shown(column)} may be the probability of the second label or that of the decision in {shown(decision)}. "
     what += f"If it is the former, pass --columns {shown(column)}; if not, write the probability of a class as p_<class>."

@@ -14,12 +14,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from calibayes.data.predictions.wording import shown, shown_path
 from calibayes.errors import DataError
-from calibayes.files.cells import where
-from calibayes.files.fields import Fields
+from calibayes.files.checked_fields import Fields
 from calibayes.files.folders import FILE
 from calibayes.files.settings import DataSettings
+from calibayes.tables import RowBlock
+from calibayes.tables.formats import check_regular
+from calibayes.wording import shown, shown_path
 
 __all__ = ["ImageCoding", "fit_images", "network_for"]
 
@@ -47,9 +48,9 @@ class ImageCoding:
         """The columns that have to be there."""
         return (FILE,)
 
-    def encode(self, table: Any, first: int = 0) -> Tensor:
-        """Bytes ``[n, channels, size, size]`` of the images whose paths an Arrow table has."""
-        paths = table.column(FILE).to_pylist()
+    def encode(self, block: RowBlock) -> Tensor:
+        """Return bytes ``[n, channels, size, size]`` of the images whose paths the rows have."""
+        paths = block.table.column(FILE).to_pylist()
         size = len(paths) * self.channels * self.size**2
         if size > _MOST_BYTES:
             raise DataError(
@@ -59,7 +60,7 @@ class ImageCoding:
         found = np.empty((len(paths), self.channels, self.size, self.size), dtype=np.uint8)
         for row, path in enumerate(paths):
             if not path:
-                raise DataError(f"{where(row, FILE, first)} there is no image. Write where it lies, or leave the row out.")
+                raise block.problem("there is no image. Write where it lies, or leave the row out.", row, FILE)
             found[row] = self._pixels(Path(path))
         return torch.from_numpy(found)
 
@@ -119,6 +120,7 @@ def _opened(path: Path) -> Iterator[Any]:
     """An image that is open; whatever goes wrong with it names the file."""
     from PIL import Image
 
+    check_regular(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

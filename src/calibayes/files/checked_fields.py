@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibayes.data.predictions.wording import shown
 from calibayes.errors import ModelFileError
+from calibayes.wording import shown
 
 __all__ = ["Fields"]
 

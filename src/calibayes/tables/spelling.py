@@ -1,21 +1,16 @@
-"""Labels of any type as texts, so that 3, 3.0 and "3" can meet."""
+"""Spellings of the same value, so that 3, 3.0 and "3" can meet."""
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["as_text", "is_integer", "key"]
+__all__ = ["is_integer", "key"]
 
 _INTEGER = re.compile(r"([+-]?)0*(\d+)(?:\.0*)?", re.ASCII)
 
 
-def as_text(value: object) -> str:
-    """A label as a text: what a CSV file would say for it."""
-    return value.decode("utf-8", errors="surrogateescape") if isinstance(value, bytes) else str(value)
-
-
 def key(text: str) -> str:
-    """What two spellings of the same label have in common: ``3``, ``3.0`` and `` 3``, ``True`` and ``true``.
+    """Return what two spellings of the same label have in common: ``3``, ``3.0`` and `` 3``, ``True`` and ``true``.
 
     Examples:
         >>> key("3.0"), key(" 03"), key("-0"), key("TRUE"), key("Cat ")
@@ -28,5 +23,5 @@ def key(text: str) -> str:
 
 
 def is_integer(text: str) -> bool:
-    """Whether a text is a whole number, also one written ``3.0``."""
+    """Return True if a text is a whole number, also one written ``3.0``."""
     return _INTEGER.fullmatch(text.strip()) is not None

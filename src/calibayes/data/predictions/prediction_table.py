@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibayes.data.predictions.wording import counted, shown
+from calibayes.wording import counted, shown
 
 __all__ = ["ColumnsUsed", "PredictionTable"]
 

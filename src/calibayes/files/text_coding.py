@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from calibayes.data.predictions.wording import listed
 from calibayes.data.word_indices import frequent_words, sequences
 from calibayes.errors import DataError
-from calibayes.files.fields import Fields
+from calibayes.files.checked_fields import Fields
 from calibayes.files.settings import DataSettings
+from calibayes.tables import RowBlock
+from calibayes.wording import listed
 
 __all__ = ["TextCoding", "fit_text", "rarity", "text_words"]
 
@@ -56,10 +57,10 @@ class TextCoding:
         """The columns that have to be there."""
         return self.columns
 
-    def encode(self, table: Any, first: int = 0) -> Tensor:
-        """Word indices ``[n, length]`` (int64) of the rows of an Arrow table of texts."""
+    def encode(self, block: RowBlock) -> Tensor:
+        """Return the word indices ``[n, length]`` (int64) of rows of texts."""
         known = set(self.vocabulary)
-        words = ([word for word in text if word in known] for text in _texts(table, self.columns))
+        words = ([word for word in text if word in known] for text in _texts(block, self.columns))
         found = [list(dict.fromkeys(text)) if self.once else text for text in words]
         return sequences(found, self.vocabulary, self.length, keep="start")
 
@@ -82,7 +83,7 @@ class TextCoding:
         return cls(columns, vocabulary, fields.size("length", 1, 4096), fields.flag("once"))
 
 
-def fit_text(part: Any, settings: DataSettings, once: bool) -> TextCoding:
+def fit_text(part: RowBlock, settings: DataSettings, once: bool) -> TextCoding:
     """The vocabulary of the training part: its most frequent words that are there at least twice."""
     texts = list(_texts(part, settings.text))
     counts = Counter(word for text in texts for word in text)
@@ -100,7 +101,7 @@ def rarity(tokens: Tensor, vocabulary: int) -> Tensor:
     return 1 + math.log(1 + len(tokens)) - has.log1p()
 
 
-def _texts(table: Any, columns: tuple[str, ...]) -> list[list[str]]:
+def _texts(block: RowBlock, columns: tuple[str, ...]) -> list[list[str]]:
     """The words of each row's texts."""
-    parts = [table.column(name).to_pylist() for name in columns]
+    parts = [block.table.column(name).to_pylist() for name in columns]
     return [text_words("\n".join(part or "" for part in row)) for row in zip(*parts, strict=True)]

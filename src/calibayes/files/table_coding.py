@@ -1,0 +1,233 @@
+"""Tables of numbers, categories and dates as inputs of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from calibayes.errors import DataError
+from calibayes.files.checked_fields import Fields
+from calibayes.files.settings import DataSettings
+from calibayes.files.table_columns import (
+    CategoryColumn,
+    DateColumn,
+    InputColumn,
+    NumberColumn,
+    categories,
+    column_from,
+    standardised,
+)
+from calibayes.tables import RowBlock
+from calibayes.tables.dates import date_parts, looks_like_dates
+from calibayes.tables.numbers import Floats, columns_at_once, number_problem, parse_numbers
+from calibayes.wording import counted, shown
+
+__all__ = ["TableCoding", "fit_table"]
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_MOST_COLUMNS = 100_000
+_MOST_BYTES = 4 << 30
+_MOST_PLACES = 64
+_GAPS = 1.1
+_MOST_OF = 0.9
+_LARGEST = 1e150  # its square is a number, too
+_OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}( .*)?$"
+_COMMA = r"^[+-]?\d*,\d+$"
+
+
+@dataclass(frozen=True)
+class TableCoding:
+    """How the columns of a table become numbers.
+
+    Attributes:
+        columns: one by one, in the order of the numbers.
+    """
+
+    kind: ClassVar[str] = "table"
+    columns: tuple[InputColumn, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that have to be there."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def width(self) -> int:
+        """How many numbers an example has."""
+        return sum(column.width for column in self.columns)
+
+    def encode(self, block: RowBlock) -> Tensor:
+        """Return the numbers ``[n, width]`` (float32) of rows of texts."""
+        rows, width = len(block.rows), self.width
+        if 4 * rows * width > _MOST_BYTES:
+            raise DataError(
+                f"{rows:,} rows of {width:,} numbers take {4 * rows * width / 2**30:.1f} GiB, too much at once. "
+                "Train on some of them, drawn at random: --max-rows; or leave columns out: --ignore."
+            )
+        coded = np.empty((rows, width), dtype=np.float32)
+        starts = np.cumsum([0, *(column.width for column in self.columns)]).tolist()
+        numbers: dict[str, tuple[int, NumberColumn]] = {}
+        for start, column in zip(starts, self.columns, strict=False):
+            if isinstance(column, NumberColumn):
+                numbers[column.name] = (start, column)
+            else:
+                coded[:, start : start + column.width] = column.encode(block)
+        for names, values in _number_groups(block, list(numbers)):
+            places, columns = zip(*(numbers[name] for name in names), strict=True)
+            means, stds = (np.array([getattr(column, part) for column in columns]) for part in ("mean", "std"))
+            coded[:, list(places)] = standardised(values, means, stds)
+            flagged = [place for place, column in enumerate(columns) if column.missing]
+            coded[:, [places[place] + 1 for place in flagged]] = np.isnan(values[:, flagged])
+        return torch.from_numpy(coded)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, for a file."""
+        return {"kind": self.kind, "columns": [column.to_dict() for column in self.columns]}
+
+    @classmethod
+    def of(cls, fields: Fields) -> Self:
+        """Invert `to_dict`."""
+        columns = tuple(map(column_from, fields.each("columns", _MOST_COLUMNS)))
+        if not columns or len({column.name for column in columns}) < len(columns):
+            raise fields.wrong("columns", "columns of different names")
+        return cls(columns)
+
+
+def _number_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], Floats]]:
+    """Yield the numbers ``[n, k]`` of some columns, a group of columns at a time; a cell that holds none is an error."""
+    decimal, step = block.source.options.decimal, columns_at_once(len(block.rows))
+    for begin in range(0, len(names), step):
+        group = names[begin : begin + step]
+        parsed = parse_numbers([block.table.column(name) for name in group], decimal)
+        if (bad := parsed.first_bad()) is not None:
+            cell = block.cells(group[bad[1]])[bad[0]].as_py()
+            raise block.problem(number_problem(cell, decimal), bad[0], group[bad[1]])
+        _check_sizes(parsed.values, block, group)
+        yield group, parsed.values
+
+
+def _check_sizes(values: Floats, block: RowBlock, names: Sequence[str]) -> None:
+    large = np.abs(values) > _LARGEST
+    if large.any():
+        row = int(np.argmax(large.any(axis=1)))
+        name = names[int(np.argmax(large[row]))]
+        what = f"{shown(block.cells(name)[row].as_py())} is too large a number. "
+        raise block.problem(what + "Where it says that one is missing, leave the cell empty.", row, name)
+
+
+def fit_table(block: RowBlock, train: Rows, settings: DataSettings, taken: Sequence[str]) -> tuple[TableCoding, list[str]]:
+    """Find how a table becomes numbers, and what the user should know of it.
+
+    What kind a column is of is seen from all rows; means, deviations and categories are those of the training part alone.
+
+    Args:
+        block: the rows, as texts.
+        train: the places of the training part.
+        settings: which columns are left out, or are categories.
+        taken: columns that are something else.
+    """
+    left_out = {*taken, *settings.ignore}
+    names = [name for name in block.table.column_names if name not in left_out]
+    step, columns, notes = columns_at_once(len(block.rows)), [], []
+    for begin in range(0, len(names), step):
+        group = names[begin : begin + step]
+        parsed = parse_numbers([block.table.column(name) for name in group], block.source.options.decimal)
+        numeric: Flags = np.asarray(parsed.good.all(axis=0))
+        fitted: InputColumn | str
+        for place, name in enumerate(group):
+            if numeric[place] and name not in settings.categorical and not _in_date_format(block, name):
+                _check_sizes(parsed.values[:, [place]], block, [name])
+                fitted = _fitted_numbers(parsed.values[:, place], train, block.rows, name)
+            else:
+                fitted = _fitted_texts(block, train, name, parsed.good[:, place], name in settings.categorical)
+            if isinstance(fitted, str):
+                notes.append(f"Column {shown(name)} {fitted}: not used.")
+            else:
+                columns.append(fitted)
+                notes += [f"Column {shown(name)} is taken for dates."] if isinstance(fitted, DateColumn) else []
+    if not columns:
+        raise DataError(f"No column is left to learn from. {' '.join(notes)} If one holds texts, name it: --text.")
+    return TableCoding(tuple(columns)), notes
+
+
+def _in_date_format(block: RowBlock, name: str) -> bool:
+    """Return True if all numbers of a column are dates in the format that the user named, like 20241231."""
+    date_format = block.source.options.date_format
+    if date_format is None:
+        return False
+    filled = block.cells(name).drop_null()
+    return bool(len(filled)) and all(looks_like_dates(part, date_format).all() for part in (filled[:1], filled))
+
+
+def _fitted_numbers(values: Floats, train: Rows, rows: Rows, name: str) -> NumberColumn | str:
+    """Return a column of numbers, or why it is not used."""
+    own = values[train]
+    known = own[~np.isnan(own)]
+    if not len(known):
+        return "is empty"
+    if _counts_rows(values, rows):
+        return "counts the rows"
+    return "is always the same" if len(known) == len(own) and (known == known[0]).all() else NumberColumn.fit(name, own)
+
+
+def _counts_rows(values: Floats, rows: Rows) -> bool:
+    """Return True if whole numbers go up with the rows, but for a few that were taken out before the file was written."""
+    if len(values) < 3 or not ((np.diff(values) > 0).all() and (values == np.round(values)).all()):
+        return False
+    return bool(np.ptp(rows) <= np.ptp(values) <= _GAPS * np.ptp(rows))
+
+
+def _fitted_texts(block: RowBlock, train: Rows, name: str, good: Flags, categorical: bool) -> InputColumn | str:
+    """Return a column of categories or dates, or why it is not used."""
+    whole = block.cells(name)
+    if whole.take(train).null_count == len(train):
+        return "is empty"
+    dates = looks_like_dates(whole, block.source.options.date_format)
+    if categorical or not dates.all():
+        if not categorical:
+            _refuse_half_numbers(block, name, whole, good, dates)
+        return _category(categories(block, name).take(train), name)
+    moments = date_parts(block, name)[train]  # one that cannot be read is found now, not at its turn
+    return "is empty" if np.isnan(moments).all() else DateColumn.fit(name, moments)
+
+
+def _category(column: Any, name: str) -> CategoryColumn | str:
+    """Return the categories of the training part, each that is there twice, the most frequent of very many."""
+    counts = {each["values"]: each["counts"] for each in column.value_counts().to_pylist() if each["values"] is not None}
+    known, rows = [value for value, count in counts.items() if count > 1], len(column) - column.null_count
+    if len(counts) == 1 and not column.null_count:
+        return "is always the same"
+    if not known or (len(counts) > 20 and 2 * len(counts) > rows):
+        return f"has {counted(len(counts), 'different text')} in {counted(rows, 'row')} (texts to classify by: --text)"
+    values = sorted(sorted(known, key=lambda value: (-counts[value], value))[:_MOST_PLACES])
+    return CategoryColumn(name, tuple(values), unknown=len(values) < len(counts), missing=column.null_count > 0)
+
+
+def _refuse_half_numbers(block: RowBlock, name: str, cells: Any, good: Flags, dates: Flags) -> None:
+    """Raise where texts are plainly meant for numbers or dates: as categories they would be worth nothing."""
+    from pyarrow import compute
+
+    empty = cells.is_null().to_numpy(zero_copy_only=False)
+    filled = int((~empty).sum())
+    number, date = int(np.argmin(good)), int(np.argmin(dates))
+    share = {how: compute.sum(compute.match_substring_regex(cells, how)).as_py() / filled for how in (_COMMA, _OTHER_DATE)}
+    if (dates & ~empty).sum() > _MOST_OF * filled:
+        row, what = date, f"{shown(cells[date].as_py())} is not a date. Write dates like 2024-12-31, or pass --date-format."
+    elif share[_OTHER_DATE] > _MOST_OF:
+        like = "Write dates like 2024-12-31, or say how they are written, like --date-format %d.%m.%Y."
+        row, what = number, f"{shown(cells[number].as_py())} looks like a date. {like}"
+    elif share[_COMMA] > 0.5 or (good & ~empty).sum() > _MOST_OF * filled:
+        row, what = number, number_problem(cells[number].as_py(), block.source.options.decimal)
+    else:
+        return
+    error = block.problem(what, row, name)
+    error.add_note(f"Or leave the column out, --ignore {name}, or take it for categories, --categorical {name}.")
+    raise error
