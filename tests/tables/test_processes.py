@@ -25,12 +25,12 @@ next(table.blocks())  # and the process ends, whatever Arrow's threads are doing
 
 @pytest.mark.parametrize(("ending", "encoding"), [("csv", "utf-8"), ("csv", "latin-1"), ("csv.gz", "utf-8")])
 def test_a_process_that_stops_reading_half_way_ends_well(tmp_path: Path, ending: str, encoding: str) -> None:
-    content = b"a,b\n" + b'1,"x"\n' * 4_000_000
+    content = b"a,b\n" + b'1,"x"\n' * 3_000_000
     path = tmp_path / f"long.{ending}"
     path.write_bytes(gzip.compress(content, 1) if ending.endswith("gz") else content)
-    for _ in range(3):
+    for _ in range(2):
         done = subprocess.run(
-            [sys.executable, "-c", _READ, path, encoding], check=False, capture_output=True, text=True, timeout=120
+            [sys.executable, "-c", _READ, path, encoding], check=False, capture_output=True, text=True, timeout=300
         )
         assert (done.returncode, done.stderr) == (0, "")
 

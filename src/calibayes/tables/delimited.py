@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Generator, Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, final
 
@@ -179,8 +179,8 @@ def record_end(data: bytes, delimiter: bytes) -> int | None:
         return None
     last = len(data) if len(opening) == len(closing) else int(opening[-1])
     # Quotes that are next to each other are one inside a cell: no line ends there.
-    for start, end in zip((*closing[::-1].tolist(), -1), (last, *opening[: len(closing)][::-1].tolist()), strict=True):
-        if found := _last_line_end(data, start + 1, end):
+    for start, end in zip(chain(closing[::-1], [-1]), chain([last], opening[: len(closing)][::-1]), strict=True):
+        if found := _last_line_end(data, int(start) + 1, int(end)):
             return found
     return 0
 
