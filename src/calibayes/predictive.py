@@ -2,18 +2,18 @@ r"""Ensemble prediction, eq. (bayesian_predictive): the average of $p(y|x,\theta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.utils.data import DataLoader, Dataset, RandomSampler, Subset, SubsetRandomSampler, WeightedRandomSampler
 
 from calibayes.checks import number_of_samples, positive_integer
-from calibayes.data.input_structure import as_tensors, batch_length, rows
+from calibayes.data.input_structure import batch_length
 from calibayes.data.sources import Source
+from calibayes.data.sources.input_blocks import input_blocks
 from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
 from calibayes.distributed.rows import whole
@@ -22,7 +22,7 @@ from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posterior.dropout_masks import dropout_layers
 from calibayes.posterior.network_outputs import logits_of
 
-__all__ = ["Predictive", "Samples", "inputs_of", "predict", "predict_source", "samples_for"]
+__all__ = ["Predictive", "Samples", "predict", "predict_source", "samples_for"]
 
 _USUAL_SAMPLES = 20
 
@@ -129,7 +129,7 @@ def predict(
     _check_not_ignored(posterior, samples)
     processes, totals = Processes.of(group), list[int]()
     _check_shareable(posterior, processes)
-    own = _run(posterior, _blocks(x, batch_size, processes, totals), samples, seed, keep_samples, dtype)
+    own = _run(posterior, input_blocks(x, batch_size, processes, totals), samples, seed, keep_samples, dtype)
     return _whole(own, totals, processes)
 
 
@@ -280,49 +280,3 @@ class _Mean:
     def mean(self) -> tuple[Tensor, Tensor]:
         """The mean of both."""
         return self._probs / self._count, self._entropies / self._count
-
-
-def _blocks(x: Any, batch_size: int, processes: Processes, totals: list[int]) -> Iterator[Sequence[Any]]:
-    """Batches that are in memory together make one block; what has to be read is one block a batch, and read once.
-
-    Of each lot of examples, whose sizes ``totals`` is told, a process gets its own rows.
-    """
-    if isinstance(x, DataLoader):
-        if _is_shuffled(x):
-            raise DataError("Predictions of a shuffled DataLoader cannot be matched to its examples. Use `shuffle=False`.")
-        for batch in x:
-            inputs = inputs_of(batch)
-            if processes.size > 1:
-                totals.append(batch_length(inputs, "x"))
-                inputs = rows(inputs, processes.rows(totals[-1]))
-            yield [inputs]
-    elif isinstance(x, Dataset):
-        if processes.size > 1:
-            if not isinstance(x, Sized):
-                raise DataError("Predictions of a Dataset without a length cannot be shared out. Pass `group=None`.")
-            totals.append(len(x))
-            own = processes.rows(totals[-1])
-            x = Subset(x, range(own.start, own.stop))
-        yield from _blocks(DataLoader(x, batch_size=batch_size), batch_size, ALONE, [])
-    else:
-        inputs = as_tensors(x)
-        totals.append(batch_length(inputs, "x"))
-        own = processes.rows(totals[-1])
-        inputs = rows(inputs, own) if processes.size > 1 else inputs
-        count = own.stop - own.start if totals[-1] else 0
-        yield [rows(inputs, slice(start, start + batch_size)) for start in range(0, count, batch_size)]
-
-
-def _is_shuffled(loader: DataLoader[Any]) -> bool:
-    samplers = (loader.sampler, getattr(loader.batch_sampler, "sampler", None))
-    random = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
-    return any(isinstance(sampler, random) or getattr(sampler, "shuffle", False) for sampler in samplers)
-
-
-def inputs_of(batch: Any) -> Any:
-    """The inputs of what a loader yields: all but the last of a sequence, all but ``labels`` of a dict."""
-    if isinstance(batch, Mapping):
-        return {key: value for key, value in batch.items() if key != "labels"}
-    if isinstance(batch, Sequence) and len(batch) >= 2:
-        return batch[0] if len(batch) == 2 else tuple(batch[:-1])
-    return batch[0] if isinstance(batch, Sequence) else batch

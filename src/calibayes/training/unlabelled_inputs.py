@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 from calibayes.data.input_structure import as_tensors, batch_length
 from calibayes.data.sources import Source, TensorSource
 from calibayes.data.sources.datasets import DatasetSource, examples_of
+from calibayes.data.sources.input_blocks import inputs_of
 from calibayes.errors import DataError
-from calibayes.predictive import inputs_of
 
 __all__ = ["unlabelled_source"]
 
