@@ -13,12 +13,13 @@ from torch import Tensor
 from calibayes.checkpoint import check_prior
 from calibayes.checks import number_of_samples
 from calibayes.data.sources import as_batch
+from calibayes.data.sources.input_blocks import inputs_of
 from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes
 from calibayes.lightning.gathered_metrics import Evaluation
 from calibayes.metrics.score_table import Scores
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.predictive import Predictive, Samples, inputs_of, predict, samples_for
+from calibayes.predictive import Predictive, Samples, predict, samples_for
 from calibayes.training.framework_run import FrameworkRun, check_saved_average
 from calibayes.training.weight_averaging import Averaging
 
