@@ -23,7 +23,7 @@ from calibayes.lightning.unused_parameters import idle_parameters, with_idle
 from calibayes.methods import build, method_named
 from calibayes.methods.fit_arguments import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
-from calibayes.objective.term_values import Terms
+from calibayes.objective.terms import Terms
 from calibayes.posterior import Point
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Samples

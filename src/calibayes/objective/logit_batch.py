@@ -1,4 +1,4 @@
-"""The logits of one batch in a training loop of one's own, and the objective's values for it."""
+"""The logits of one batch in a user's own training loop, and the objective's values for it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from calibayes.objective.term_gradient import derivative, pulled_back, scores_of
 from calibayes.objective.terms import On, Term
 
 __all__ = ["LogitBatch"]
-
-_ARGUMENTS: dict[On, str] = {"held_out": "held_out", "out_of_domain": "out_of_domain"}
 
 
 class LogitBatch:
@@ -53,12 +51,9 @@ class LogitBatch:
 
     def terms(self, terms: Sequence[Term], step: int) -> list[tuple[Term, float, Tensor | None]]:
         """Every term, its weight, and its value unless the weight is zero."""
-        check_data(terms, self.data, _ARGUMENTS)
-        found = []
-        for term in terms:
-            weight = weight_of(term, step, sum(self.sizes))
-            found.append((term, weight, self._value(term) if weight > 0 else None))
-        return found
+        check_data(terms, self.data, {"held_out": "held_out", "out_of_domain": "out_of_domain"})
+        weights = [weight_of(term, step, sum(self.sizes)) for term in terms]
+        return [(term, w, self._value(term) if w > 0 else None) for term, w in zip(terms, weights, strict=True)]
 
     def _value(self, term: Term) -> Tensor:
         scores = scores_of(term, *self.data[term.on])

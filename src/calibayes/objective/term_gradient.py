@@ -1,4 +1,4 @@
-"""A term of a batch that lies in several pieces: its value, and the derivative with respect to each piece's scores."""
+"""The value of a term of a batch in several pieces, and its derivative with respect to each piece's scores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from calibayes.calibration.scores import widened
 from calibayes.distributed import Processes
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective.losses import widened
 from calibayes.objective.terms import Term
 from calibayes.schedules import value_at
 
@@ -28,14 +28,14 @@ def scores_of(term: Term, logits: Tensor, targets: Tensor | None) -> TermScores:
     """The scores ``[..., n]`` of logits ``[..., n, K]``; those of the average over samples for a term of the predictive."""
     if term.of == "predictive" and logits.dim() > 2:
         logits = log_average(logits)
-    found = tuple(term.scores(logits, targets))  # type: ignore[arg-type]
-    for score in found:
+    scores = tuple(term.scores(logits, targets))  # type: ignore[arg-type]
+    for score in scores:
         if score.shape != logits.shape[:-1]:
             raise InvalidArgumentError(
                 f"Expected every score of the term {term.name!r} to have one number per example, shape "
                 f"{list(logits.shape[:-1])}, but one has {list(score.shape)}."
             )
-    return found
+    return scores
 
 
 def value_of(term: Term, scores: TermScores, weights: Tensor | None = None) -> Tensor:
@@ -50,12 +50,7 @@ def derivative(
 ) -> tuple[Tensor, TermScores]:
     """The term of the scores of all processes, and its derivative with respect to this one's, outside the graph.
 
-    Args:
-        term: which.
-        scores: this process's.
-        sizes: how many examples each process has.
-        processes: all of them.
-        weights: how much each of this process's examples counts.
+    ``sizes`` are the numbers of examples of every process; ``scores`` and their ``weights`` are this process's.
     """
     everyones = None if weights is None else processes.gather(weights, sizes)
     gathered = processes.gather(torch.stack([score.detach() for score in scores]), sizes)
@@ -63,10 +58,10 @@ def derivative(
     with torch.enable_grad():
         value = value_of(term, leaves, everyones)
     begin = sum(sizes[: processes.rank])
-    found = tuple(torch.zeros_like(leaf) for leaf in leaves)
+    gradients = tuple(torch.zeros_like(leaf) for leaf in leaves)
     if value.requires_grad:
-        found = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
-    return value.detach(), tuple(each[..., begin : begin + sizes[processes.rank]] for each in found)
+        gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+    return value.detach(), tuple(each[..., begin : begin + sizes[processes.rank]] for each in gradients)
 
 
 def pulled_back(scores: TermScores, gradients: TermScores) -> Tensor:

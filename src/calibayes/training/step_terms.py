@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 from calibayes.errors import NonFiniteLossError
-from calibayes.objective.term_values import NamedValues
+from calibayes.objective.terms import NamedValues
 from calibayes.training.training_position import TrainingPosition
 
 __all__ = ["StepTerms", "check_finite"]
