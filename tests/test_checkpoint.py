@@ -81,7 +81,7 @@ def test_another_architecture_says_which_parameter_differs(tmp_path: Path) -> No
     cb.save(cb.MeanField(Net(8)), path)
     with pytest.raises(ModelFileError, match=r"'body.weight' has shape \[8, 5\], .* in the file and shape \[9, 5\]"):
         cb.load(path, Net(9))
-    with pytest.raises(ModelFileError, match=r"it has a parameter 'body.weight', the network has not"):
+    with pytest.raises(ModelFileError, match=r"it has a parameter 'body.weight', the network does not"):
         cb.load(path, nn.Linear(5, 3))
     cb.save(cb.Point(Net(8)), path)
     mixed = Net(8)

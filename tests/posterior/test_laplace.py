@@ -470,7 +470,7 @@ def test_weights_other_than_those_of_the_last_layer_are_refused(where: Any) -> N
         ({"prior_precision": float("nan")}, "nan"),
         ({"prior_precision": "marginal"}, "'marginal-likelihood' or 'validation', but got 'marginal'"),
         ({"prior_precision": "validation"}, "needs `validation` data"),
-        ({"validation": data()}, "only looked at with"),
+        ({"validation": data()}, "only used with"),
         ({"covariance": "diagonal"}, "'diagonal'"),
         ({"batch_size": 0}, "`batch_size`"),
         ({"temperature": 0}, "`temperature`"),

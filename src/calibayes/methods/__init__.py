@@ -20,8 +20,8 @@ from calibayes.methods.registry import Plan as Plan
 from calibayes.methods.registry import build as build
 from calibayes.methods.registry import method_named as method_named
 from calibayes.methods.registry import register_method as register_method
-from calibayes.methods.trajectories import LAPLACE as _LAPLACE
-from calibayes.methods.trajectories import SWAG_METHOD as _SWAG
+from calibayes.methods.swag_and_laplace import LAPLACE as _LAPLACE
+from calibayes.methods.swag_and_laplace import SWAG_METHOD as _SWAG
 
 for _method in (
     *(_FNN, _BNN, _CA_FNN, _CA_BNN),

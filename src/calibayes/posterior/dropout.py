@@ -12,11 +12,9 @@ from torch import nn
 
 from calibayes.errors import EmptySelectionError, UnsupportedNetworkError
 from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers, sampled_dropout
-from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
-from calibayes.posterior.weight_selection import choose
+from calibayes.posterior.weight_groups import assemble
 from calibayes.wording import first_few
 
 __all__ = ["MCDropout"]
@@ -32,8 +30,8 @@ class MCDropout(NetworkPosterior):
     positions alike: Gal and Ghahramani 2016, https://arxiv.org/abs/1512.05287), over the channels of ``Dropout2d`` and the
     like, and over columns, words and patches of a `calibayes.InputDropout`.
 
-    What can be sampled are PyTorch's dropout layers and `calibayes.InputDropout`. Dropout inside attention and recurrent layers
-    is off at prediction, as `audit` says, and so is ``F.dropout`` in a network's own code, which cannot be seen from outside.
+    PyTorch's dropout layers and `calibayes.InputDropout` can be sampled. Dropout inside attention and recurrent layers is off
+    at prediction, as `audit` says, and so is ``F.dropout`` in a network's own code, which cannot be seen from outside.
 
     Args:
         net: any ``nn.Module`` that returns logits and has a dropout layer with ``p > 0``; it is copied.
@@ -54,19 +52,12 @@ class MCDropout(NetworkPosterior):
     kind: ClassVar[str] = "mc-dropout"
 
     def __init__(self, net: nn.Module, layers: str | Sequence[str] | None = None) -> None:
-        skeleton = Skeleton(net)
-        choices = choose(skeleton, None, bayesian=False)
-        super().__init__(skeleton, choices, point_groups(choices, skeleton))
-        self.layers = _chosen(self.structure(), layers, self._resting)
+        super().__init__(*assemble(net, None))
+        self.layers = _chosen(self.structure(), layers, self._in_eval_mode)
 
     @classmethod
     def from_point(cls, point: nn.Module, layers: str | Sequence[str] | None = None) -> MCDropout:
-        """Keep the dropout of a trained network on.
-
-        Args:
-            point: a trained posterior such as a `Point`, or the network itself.
-            layers: as for `MCDropout`.
-        """
+        """Keep the dropout on of a trained posterior such as a `Point`, or of a network; ``layers`` as for `MCDropout`."""
         return cls(trained_network(point), layers)
 
     @classmethod
@@ -92,7 +83,7 @@ class MCDropout(NetworkPosterior):
 
     @contextmanager
     def one_network(self, generator: torch.Generator) -> Iterator[None]:
-        """While one sample is used to predict: its masks, which follow from the generator, stay the same."""
+        """Keep the masks of one sample, which follow from the generator, the same while it is used to predict."""
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         with sampled_dropout(self.structure(), self.layers, seed):
             yield
@@ -125,7 +116,7 @@ def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, resting: C
         if not chosen:
             raise EmptySelectionError(
                 f"All dropout layers ({_listed(layers)}) are in evaluation mode, so they are off in training too. Call "
-                "`.train()` on them, or name those that shall stay on at prediction: `layers='*'`."
+                "`.train()` on them, or name those that should stay on at prediction: `layers='*'`."
             )
         return chosen
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)

@@ -15,7 +15,7 @@ from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples, posterior_from
 from calibayes.posterior.network_outputs import mean_logits
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.randomness import derived_seed
+from calibayes.randomness import derived_seed, seeded
 
 __all__ = ["Ensemble", "member_seed"]
 
@@ -31,7 +31,7 @@ class Ensemble(Posterior):
 
     Members that are `Point`s make a deep ensemble (Lakshminarayanan et al. 2017, https://arxiv.org/abs/1612.01474), members
     that are `MeanField`s a mixture of Gaussians (MultiSWAG and the like; Wilson and Izmailov 2020,
-    https://arxiv.org/abs/2002.08791). `calibayes.fit` trains each member with an order of data, noise and buffers of its own.
+    https://arxiv.org/abs/2002.08791). `calibayes.fit` trains each member with its own order of data, noise and buffers.
     A prediction with $S$ samples draws $\lceil S/M \rceil$ from each member that is random, and one from each that is not;
     all members weigh the same.
 
@@ -68,14 +68,12 @@ class Ensemble(Posterior):
             members: how many.
             seed: of the ensemble; members have seeds derived from it.
         """
-        positive_integer("members", members)
         integer("seed", seed)
-        found = []
-        for member in range(members):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(member_seed(seed, member))
-                found.append(factory(member_seed(seed, member)))
-        return cls(found)
+        made = []
+        for each in (member_seed(seed, member) for member in range(positive_integer("members", members))):
+            with seeded(each):
+                made.append(factory(each))
+        return cls(made)
 
     def add(self, *members: Posterior) -> None:
         """Append members, trained already or not yet."""
@@ -95,6 +93,11 @@ class Ensemble(Posterior):
     def members(self) -> tuple[NetworkPosterior, ...]:
         """The posteriors over one network each."""
         return tuple(self.parts)  # type: ignore[arg-type]
+
+    @property
+    def trained_parts(self) -> tuple[NetworkPosterior, ...]:
+        """Its members."""
+        return self.members
 
     @property
     def random(self) -> bool:
@@ -132,26 +135,11 @@ class Ensemble(Posterior):
 
     def buffer_values(self) -> dict[str, Tensor]:
         """The members' buffers, their names led by the member's number."""
-        pairs = ((index, pair) for index, member in enumerate(self.members) for pair in member.buffer_values().items())
-        return {f"{index}.{name}": value for index, (name, value) in pairs}
-
-    def begin(self, epochs: int) -> None:
-        """Tell the members that training begins."""
-        for member in self.members:
-            member.begin(epochs)
-
-    def after_step(self) -> None:
-        """Tell the members that an optimiser step was taken."""
-        for member in self.members:
-            member.after_step()
-
-    def after_epoch(self) -> None:
-        """Tell the members that an epoch is over."""
-        for member in self.members:
-            member.after_epoch()
+        members = enumerate(member.buffer_values() for member in self.members)
+        return {f"{index}.{name}": value for index, values in members for name, value in values.items()}
 
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Tell the members that training is over."""
+        """Finish the training of every member."""
         for member in self.members:
             member.finish(batches)
 
@@ -170,7 +158,7 @@ class Ensemble(Posterior):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode for a while."""
+        """Be in evaluation mode for a while."""
         with ExitStack() as stack:
             for member in self.members:
                 stack.enter_context(member.evaluating())
@@ -180,15 +168,15 @@ class Ensemble(Posterior):
 
     def config(self) -> dict[str, Any]:
         """The members' descriptions."""
-        found = [member.config() for member in self.members]
-        for index, (each, member) in enumerate(zip(found, self.members, strict=True)):
-            alike = member.architecture() == self.members[0].architecture()
-            if not alike or each["parameters"] != found[0]["parameters"] or each["buffers"] != found[0]["buffers"]:
+        configs = [member.config() for member in self.members]
+        networks = [(m.architecture(), c["parameters"], c["buffers"]) for m, c in zip(self.members, configs, strict=True)]
+        for number, network in enumerate(networks, 1):
+            if network != networks[0]:
                 raise ModelFileError(
-                    f"Member {index + 1} has another network than member 1, but a file holds members of one architecture. "
+                    f"Member {number} has another network than member 1, but a file holds members of one architecture. "
                     "Save the members one by one."
                 )
-        return {"kind": self.kind, "members": found}
+        return {"kind": self.kind, "members": configs}
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Ensemble:

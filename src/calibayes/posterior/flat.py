@@ -1,4 +1,4 @@
-"""Any network's weights as flat vectors, and back: the network itself keeps its shape but holds no values."""
+"""Any network's weights as flat vectors, and back; the network itself keeps its shape but holds no values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ _RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
 @dataclass(frozen=True)
 class Layout:
-    """The position of each weight in a flat vector.
-
-    Attributes:
-        names: for each weight all its names in the network (several for tied weights).
-        shapes: its shape.
-    """
+    """The position of each weight in a flat vector: its names in the network (several for tied weights) and its shape."""
 
     names: tuple[tuple[str, ...], ...]
     shapes: tuple[torch.Size, ...]
@@ -52,12 +47,12 @@ class Layout:
         """
         parts = torch.split_with_sizes(vector, self.sizes, dim=-1)
         lead = vector.shape[:-1]
-        found: dict[str, Tensor] = {}
+        views: dict[str, Tensor] = {}
         for names, shape, part in zip(self.names, self.shapes, parts, strict=True):
             view = part.view(lead + shape)
             for name in names:
-                found[name] = view
-        return found
+                views[name] = view
+        return views
 
 
 class Skeleton:
@@ -68,12 +63,10 @@ class Skeleton:
 
     def __init__(self, network: nn.Module) -> None:
         network = _checked(network)
-        memo: dict[int, Any] = {}
-        held = {id(t): t for t in chain(network.parameters(), network.buffers())}
-        for key, tensor in held.items():
-            memo[key] = _placeholder(tensor)
+        tensors = {id(t): t for t in chain(network.parameters(), network.buffers())}
+        memo: dict[int, Any] = {key: _placeholder(tensor) for key, tensor in tensors.items()}
+        originals = {id(memo[key]): tensor for key, tensor in tensors.items()}
         self.module = _copied(network, memo)
-        originals = {id(memo[key]): tensor for key, tensor in held.items()}
         self.parameters = {name: originals[id(p)] for name, p in self.module.named_parameters(remove_duplicate=False)}
         self.buffers = {name: originals[id(b)] for name, b in self.module.named_buffers(remove_duplicate=False)}
         self.transient = _transient_buffers(self.module)
@@ -84,19 +77,17 @@ class Skeleton:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._places = _places(self.module)  # a module may copy itself in its own way, into dicts of its own
+        self._places = _places(self.module)  # a module may copy itself in its own way, into other dicts
 
     def release(self) -> None:
         """Forget the original values; only the shape is needed from here on."""
         self.parameters, self.buffers = {}, {}
 
     def calls(self, values: dict[str, Tensor], inputs: Iterable[Call], part: str = "") -> list[Any]:
-        """The network's output for each input, with ``values`` for every parameter and buffer; updated buffers go back there.
+        """The output of the network, or of a ``part`` of it, for each input; updated buffers go back into ``values``.
 
-        With the name of a ``part``, that of this part alone.
-
-        This is ``torch.func.functional_call`` with the places looked up once: on a small network that looking up takes as
-        long as a layer.
+        This is ``torch.func.functional_call`` with the places looked up once: on a small network the look-up takes as long as
+        a layer.
         """
         placeholders = [held[key] for _, held, key in self._places]
         try:
@@ -114,15 +105,13 @@ class Skeleton:
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
         """An ordinary network with these values."""
         chosen = set(trainable)
-        memo: dict[int, Any] = {}
+        memo: dict[int, Any] = {id(buffer): values[name].detach().clone() for name, buffer in self.module.named_buffers()}
         for name, parameter in self.module.named_parameters():
             memo[id(parameter)] = nn.Parameter(values[name].detach().clone(), requires_grad=name in chosen)
-        for name, buffer in self.module.named_buffers():
-            memo[id(buffer)] = values[name].detach().clone()
         return _copied(self.module, memo)
 
 
-def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def split_inputs(inputs: Any) -> Call:
     """Return a network's arguments: a tuple or list by position, a dict by keyword, anything else as the only one."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)

@@ -1,5 +1,7 @@
 r"""Groups that are trained as points and remember where training went: those of `calibayes.SWAG`."""
 
+# ruff: noqa: D102 - `Group` says what the methods do.
+
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -34,20 +36,20 @@ class Collection:
             positive_integer("start_epoch", self.start_epoch)
         if self.every not in ("epoch", "step"):
             if isinstance(self.every, str):
-                raise InvalidArgumentError(f"Expected `every` to be 'epoch', 'step' or so many steps, but got {self.every!r}.")
+                raise InvalidArgumentError(f"Expected `every` to be 'epoch', 'step' or a step count, but got {self.every!r}.")
             positive_integer("every", self.every)
         if non_negative_integer("rank", self.rank) == 1:
             raise InvalidArgumentError("Expected `rank` to be 0 (variances alone) or at least 2, but got 1.")
         positive("scale", self.scale)
 
     def first(self, epochs: int) -> int:
-        """The first epoch (from 1) of so many whose weights are collected."""
+        """The first epoch (from 1) whose weights are collected, of ``epochs`` in all."""
         start = self.start_epoch
         return int(start * epochs) + 1 if isinstance(start, float) else start
 
     @property
     def steps(self) -> int | None:
-        """After how many steps weights are collected; ``None`` if after each epoch."""
+        """The number of steps after which weights are collected; ``None`` if after each epoch."""
         return None if self.every == "epoch" else 1 if self.every == "step" else int(self.every)
 
 
@@ -74,12 +76,10 @@ class _CollectingGroup(TrainedAsPoint, ABC):
         return self.theta if self.training or not int(self.collected) else self.average
 
     def begin(self, epochs: int) -> None:
-        """Find out when to begin to collect, unless that is known."""
         if int(self.first) == 0:
             self.first.fill_(self.collection.first(epochs))
 
     def after_step(self) -> None:
-        """Collect the weights if it is time."""
         steps = self.collection.steps
         if steps is None or int(self.epochs) + 1 < int(self.first):
             return
@@ -88,7 +88,6 @@ class _CollectingGroup(TrainedAsPoint, ABC):
             self._collect()
 
     def after_epoch(self) -> None:
-        """Count the epoch, and collect the weights if it is time."""
         self.epochs += 1
         if self.collection.steps is None and int(self.epochs) >= int(self.first):
             self._collect()
@@ -96,9 +95,7 @@ class _CollectingGroup(TrainedAsPoint, ABC):
     @torch.no_grad()
     def _collect(self) -> None:
         count = int(self.collected) + 1
-        before = self.average.clone()
-        if count == 1:
-            before.copy_(self.theta)
+        before = self.theta.clone() if count == 1 else self.average.clone()
         self.average.copy_(before + (self.theta - before) / count)
         self.note(self.theta - before, self.theta - self.average)
         self.collected += 1
@@ -115,7 +112,7 @@ class AveragedGroup(_CollectingGroup):
     bayesian: ClassVar[bool] = False
 
     def note(self, before: Tensor, after: Tensor) -> None:
-        """Nothing but the average is needed."""
+        """Do nothing: the average is enough."""
 
 
 @final
@@ -153,15 +150,13 @@ class SWAGGroup(_CollectingGroup):
         return drawn
 
     def keep(self) -> None:
-        """Take the standard deviations once."""
         self._width = None if self.training else self._scaled_width()
 
     def release(self) -> None:
-        """Forget them."""
         self._width = None
 
     def note(self, before: Tensor, after: Tensor) -> None:
-        """Add to the variances, and put the deviation in the place of the oldest."""
+        """Add to the variances, and replace the oldest deviation."""
         self.squares += before * after
         if self.deviations is not None:
             self.deviations[int(self.collected) % len(self.deviations)] = after
