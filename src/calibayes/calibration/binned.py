@@ -48,7 +48,6 @@ class DECE(_BinnedMeasure):
     """
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         m = torch.arange(1, self.bins + 1, dtype=r.dtype, device=r.device)
         borders = m * (m - 1) / (2 * self.bins)  # the sum of l/M over l < m
         members = torch.softmax((r.unsqueeze(-1) * m - borders) / self.temperature, dim=-1)
@@ -86,7 +85,6 @@ class SBECE(_BinnedMeasure):
             raise InvalidArgumentError(f"Expected `norm` to be a finite number of at least 1, but got {self.norm!r}.")
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         centres = (torch.arange(self.bins, dtype=r.dtype, device=r.device) + 0.5) / self.bins
         members = torch.softmax(-(r.unsqueeze(-1) - centres).square() / self.temperature, dim=-1)
         # Not a matrix product: autocast would take that in half precision.

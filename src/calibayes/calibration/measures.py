@@ -108,7 +108,6 @@ class WMMCE(_KernelMeasure):
     """
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         right, wrong = c, 1 - c
         # One example's worth: an empty group stays at zero and a nearly empty soft one bounded.
         least: Tensor | float = 1.0
@@ -142,7 +141,6 @@ class MMCE(_KernelMeasure):
     """
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         return kernel_norm(r, (c - r) * shares(r, weights), self.kernel_width)
 
 

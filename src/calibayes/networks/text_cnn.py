@@ -66,7 +66,12 @@ class TextCNN(nn.Module):
         self.pooling = pooling
         self.pool = check_size("pool", pool)
         self.embedding = _embedding(embeddings)
-        self.padding = None if padding is None else _checked_padding(padding, self.embedding.num_embeddings)
+        if padding is not None and check_size("padding", padding, 0) >= self.embedding.num_embeddings:
+            raise InvalidArgumentError(
+                f"Expected `padding` to be a word index below {self.embedding.num_embeddings}, the size of the vocabulary, "
+                f"but got {padding!r}."
+            )
+        self.padding = padding
         self.shortest = self.shortest_for(pool)
         self.features = nn.Sequential(
             WordConvolution(self.embedding.embedding_dim, channels, _WIDTH),
@@ -78,11 +83,7 @@ class TextCNN(nn.Module):
             _Convolution(channels, channels, _WIDTH),
             nn.ReLU(),
         )
-        self.classifier = nn.Sequential(
-            nn.Linear(channels, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, classes),
-        )
+        self.classifier = nn.Sequential(nn.Linear(channels, hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
     @staticmethod
     def shortest_for(pool: int) -> int:
@@ -144,11 +145,3 @@ def _embedding(embeddings: Tensor | tuple[int, int]) -> nn.Embedding:
         )
     vocabulary, dim = embeddings
     return nn.Embedding(check_size("vocabulary", vocabulary), check_size("dim", dim))
-
-
-def _checked_padding(padding: int, vocabulary: int) -> int:
-    if check_size("padding", padding, 0) >= vocabulary:
-        raise InvalidArgumentError(
-            f"Expected `padding` to be a word index below {vocabulary}, the size of the vocabulary, but got {padding!r}."
-        )
-    return padding

@@ -89,13 +89,11 @@ class CrossEntropy(Loss):
             )
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The losses ``[..., n]``."""
         rows, labels = flattened(logits, targets)
         each = F.cross_entropy(rows, labels, ignore_index=_NO_LABEL, reduction="none", label_smoothing=self.label_smoothing)
         return each.view(logits.shape[:-1])
 
     def mean(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The mean over examples and samples, each example times its weight ``[n]``."""
         if weights is not None:
             return Loss.mean(self, logits, targets, weights)
         rows, labels = flattened(logits, targets)
@@ -136,7 +134,6 @@ class Focal(Loss):
             )
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The losses ``[..., n]``."""
         rows, labels = flattened(logits, targets)
         log_p = rows.log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         # Where p is 1 to the last bit, the slope of a power below 1 would be infinite; the loss and its gradient are zero.

@@ -108,16 +108,13 @@ class Calibration(Term):
         one_of("of", self.of, get_args(Of))
 
     def weight(self, step: int, batch_size: int) -> float:
-        r"""$\lambda/|B|$, or $\lambda$ for ``scale="mean"``."""
         lam = value_at(self.lam, step, "lam")
         return lam / batch_size if self.scale == "paper" else lam
 
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-        """Confidence and correctness."""
         return tuple(self.measure.scores(widened(logits).softmax(-1), targets))
 
     def value(self, *scores: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure of them."""
         r, c = scores
         return self.measure.value(r, c) if weights is None else self.measure.value(r, c, weights)
 
@@ -158,15 +155,12 @@ class ConfidenceMinimization(Term):
         return f"ConfidenceMinimization(weight={self.schedule!r}, of={self.of!r}, name={self.name!r})"
 
     def weight(self, step: int, batch_size: int) -> float:
-        """The weight itself, whatever the batch size."""
         return value_at(self.schedule, step, "weight")
 
     def scores(self, logits: Tensor, targets: Tensor | None) -> tuple[Tensor, ...]:
-        """The cross-entropy to the uniform distribution."""
         return (-widened(logits).log_softmax(-1).mean(-1),)
 
     def value(self, *scores: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Its mean."""
         (each,) = scores
         return each.mean(-1) if weights is None else (each * weights).sum(-1) / weights.sum(-1)
 

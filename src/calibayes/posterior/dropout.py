@@ -62,7 +62,6 @@ class MCDropout(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MCDropout:
-        """Rebuild what `config` described; the weights do not matter yet."""
         net = network_with_roles(net, config)
         here = dropout_layers(net)
         for name, p in config["layers"].items():
@@ -73,12 +72,10 @@ class MCDropout(NetworkPosterior):
         return cls(net, list(config["layers"]))
 
     def settings(self) -> dict[str, Any]:
-        """The dropout layers that stay on, and their probabilities."""
         return {"layers": dict(self.layers)}
 
     @property
     def random(self) -> bool:
-        """Return True: samples differ by their masks."""
         return True
 
     @contextmanager
@@ -89,7 +86,6 @@ class MCDropout(NetworkPosterior):
             yield
 
     def notes(self) -> list[str]:
-        """Describe which dropout stays on at prediction, and which does not."""
         network = self.structure()
         off = {name: p for name, p in dropout_layers(network).items() if name not in self.layers}
         inside = dropout_inside(network)

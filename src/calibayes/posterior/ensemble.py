@@ -96,12 +96,10 @@ class Ensemble(Posterior):
 
     @property
     def trained_parts(self) -> tuple[NetworkPosterior, ...]:
-        """Its members."""
         return self.members
 
     @property
     def random(self) -> bool:
-        """True if samples of it differ."""
         return len(self.parts) > 1 or self.members[0].random
 
     def audit(self) -> None:
@@ -139,7 +137,6 @@ class Ensemble(Posterior):
         return {f"{index}.{name}": value for index, values in members for name, value in values.items()}
 
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Finish the training of every member."""
         for member in self.members:
             member.finish(batches)
 
@@ -158,7 +155,6 @@ class Ensemble(Posterior):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Be in evaluation mode for a while."""
         with ExitStack() as stack:
             for member in self.members:
                 stack.enter_context(member.evaluating())
@@ -167,7 +163,6 @@ class Ensemble(Posterior):
     # --- on disk ---
 
     def config(self) -> dict[str, Any]:
-        """The members' descriptions."""
         configs = [member.config() for member in self.members]
         networks = [(m.architecture(), c["parameters"], c["buffers"]) for m, c in zip(self.members, configs, strict=True)]
         for number, network in enumerate(networks, 1):
@@ -180,9 +175,7 @@ class Ensemble(Posterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Ensemble:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return cls([posterior_from(net, each) for each in config["members"]])
 
     def prior(self) -> dict[str, Any]:
-        """The members' priors."""
         return {"members": [member.prior() for member in self.members]}

@@ -1,7 +1,5 @@
 r"""Independent Gaussians over a flat vector of weights: the group of `calibayes.MeanField`."""
 
-# ruff: noqa: D102 - `Group` says what the methods do.
-
 from __future__ import annotations
 
 import math

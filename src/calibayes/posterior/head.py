@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -18,10 +18,8 @@ from calibayes.posterior.flat import Call, Skeleton
 __all__ = ["Features", "Head", "HeadCalls"]
 
 
-class Features(NamedTuple):
+class Features(tuple[Call, ...]):
     """The inputs of the head, for each batch."""
-
-    calls: tuple[Call, ...]
 
 
 @dataclass
@@ -44,7 +42,7 @@ class HeadCalls:
                 return None
             if before != _versions(call) or any(tensor.is_inference() for tensor in tensors_in(call)):
                 return None
-        return Features(tuple(self.calls))
+        return Features(self.calls)
 
 
 @dataclass(frozen=True)

@@ -145,15 +145,12 @@ class LastLayerLaplace(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> LastLayerLaplace:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return cls(network_with_roles(net, config), config["layer"], config["covariance"], config["wanted_precision"])
 
     def settings(self) -> dict[str, Any]:
-        """The layer, the kind of covariance, and how the prior's precision is found at the end of training."""
         return {"layer": self.layer, "covariance": self.covariance, "wanted_precision": self.wanted_precision}
 
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Fit the last layer's distribution at the end of training."""
         with preserved_global_state(self.device):
             self._fit(batches(), 1.0)
         wanted = self.wanted_precision
@@ -161,7 +158,6 @@ class LastLayerLaplace(NetworkPosterior):
 
     @property
     def random(self) -> bool:
-        """Return True once the last layer's distribution is fitted."""
         return self.group.fitted
 
     def prior(self) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 r"""The curvature of a last layer's cross-entropy, whole or as a Kronecker product, in its eigenbasis."""
 
-# ruff: noqa: D102 - `Curvature` says what the methods do.
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 r"""A Gaussian over the weights of one linear layer: the group of `calibayes.LastLayerLaplace`."""
 
-# ruff: noqa: D102 - `Group` says what the methods do.
-
 from __future__ import annotations
 
 from typing import ClassVar, final

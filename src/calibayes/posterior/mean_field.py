@@ -105,7 +105,6 @@ class MeanField(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MeanField:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return super().from_config(net, {**config, "prior_mean": "initial" if config["prior_mean"] else None})
 
     def check_epochs(self, epochs: int) -> None:

@@ -65,7 +65,7 @@ class NetworkFromVectors(nn.Module, ABC):
             buffers: used, and updated, instead of the posterior's own; those of `buffer_values`.
         """
         if isinstance(inputs, Features) and self.head is not None:
-            return self._run(vectors, inputs.calls, buffers, self.head.name)[0]
+            return self._run(vectors, inputs, buffers, self.head.name)[0]
         return self._run(vectors, [split_inputs(inputs)], buffers)[0]
 
     def features(self, inputs: Any) -> Any:

@@ -73,22 +73,18 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
 
     @property
     def members(self) -> tuple[NetworkPosterior, ...]:
-        """Itself."""
         return (self,)
 
     @property
     def trained_parts(self) -> Sequence[Group]:
-        """Its groups."""
         return self.groups
 
     @property
     def num_bayesian(self) -> int:
-        """The number of weights that have a distribution; tied weights count once."""
         return sum(group.size for group in self.groups if group.bayesian)
 
     @property
     def random(self) -> bool:
-        """True if samples of it differ."""
         return self.num_bayesian > 0
 
     @property
@@ -198,7 +194,6 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
         """Do nothing, unless a subclass has something to do at the end of training."""
 
     def mean_vectors(self) -> list[Tensor]:
-        """The mean weights as flat vectors, one per group."""
         return [group.mean() for group in self.groups]
 
     # --- running the network ---
@@ -215,16 +210,15 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
                 generator = generator_for(device, seed, "predict", s)
                 vectors = self.mean_vectors() if samples == "mean" else self.draw(generator)
                 with nullcontext() if samples == "mean" else self.one_network(generator):
-                    if features is not None and self.head is not None:
-                        yield Output(0, self._skeleton.calls(self._values(vectors), features.calls, self.head.name))
-                        continue
                     inputs = (to_device(each, device) for each in block)
                     if self.head is None or count == 1:
-                        yield Output(0, self.calls(vectors, inputs))
-                        continue
-                    with self.head.recorded(self._skeleton) as recorded:
                         outputs = self.calls(vectors, inputs)
-                    features = recorded.features(outputs)
+                    elif features is None:
+                        with self.head.recorded(self._skeleton) as recorded:
+                            outputs = self.calls(vectors, inputs)
+                        features = recorded.features(outputs)
+                    else:
+                        outputs = self._skeleton.calls(self._values(vectors), features, self.head.name)
                     yield Output(0, outputs)
 
     # --- on disk ---

@@ -34,5 +34,4 @@ class Point(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Point:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return cls(network_with_roles(net, config))

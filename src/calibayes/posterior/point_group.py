@@ -41,5 +41,4 @@ class PointGroup(TrainedAsPoint):
     bayesian: ClassVar[bool] = False
 
     def mean(self) -> Tensor:
-        """The weights."""
         return self.theta

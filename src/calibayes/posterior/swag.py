@@ -13,7 +13,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Layout
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.swag_group import AveragedGroup, Collection, SWAGGroup
+from calibayes.posterior.swag_group import AveragedGroup, CollectionRule, SWAGGroup
 from calibayes.posterior.weight_groups import assemble
 from calibayes.posterior.weight_selection import Where
 
@@ -64,7 +64,7 @@ class SWAG(NetworkPosterior):
         scale: float = 0.5,
         where: Where = None,
     ) -> None:
-        collection = Collection(start_epoch, every, rank, scale)
+        collection = CollectionRule(start_epoch, every, rank, scale)
 
         def averaged(name: str, layout: Layout, values: Tensor) -> AveragedGroup:
             return AveragedGroup("averaged", layout, values, collection)
@@ -79,12 +79,10 @@ class SWAG(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> SWAG:
-        """Rebuild what `config` described; the weights do not matter yet."""
         roles = config["roles"]
         return cls(network_with_roles(net, config), **config["collection"], where=lambda name, _: roles.get(name) == "bayesian")
 
     def settings(self) -> dict[str, Any]:
-        """The rule for collecting weights."""
         return {"collection": asdict(self.collection)}
 
     @property
@@ -94,17 +92,14 @@ class SWAG(NetworkPosterior):
 
     @property
     def random(self) -> bool:
-        """Return True once there are two sets of weights that differ."""
         return self.collected > 1
 
     @property
     def averages_itself(self) -> bool:
-        """Return True: SWAG's mean is an average."""
         return True
 
     @property
     def needs_statistics(self) -> bool:
-        """Return True once there is an average, at which no step was taken."""
         return self.collected > 0
 
     def check_epochs(self, epochs: int) -> None:
@@ -119,7 +114,6 @@ class SWAG(NetworkPosterior):
             )
 
     def notes(self) -> list[str]:
-        """The number of sets of weights collected."""
         return [f"Sets of weights collected: {self.collected}. Weights that are points are averaged."]
 
     def _drawn(self) -> SWAGGroup:

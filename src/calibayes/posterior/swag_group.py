@@ -1,7 +1,5 @@
 r"""Groups that are trained as points and remember where training went: those of `calibayes.SWAG`."""
 
-# ruff: noqa: D102 - `Group` says what the methods do.
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -16,12 +14,12 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Layout
 from calibayes.posterior.point_group import TrainedAsPoint
 
-__all__ = ["AveragedGroup", "Collection", "SWAGGroup"]
+__all__ = ["AveragedGroup", "CollectionRule", "SWAGGroup"]
 
 
 @final
 @dataclass(frozen=True)
-class Collection:
+class CollectionRule:
     """The rule for collecting weights during training; see `calibayes.SWAG` for what each setting means."""
 
     start_epoch: float
@@ -62,7 +60,7 @@ class _CollectingGroup(TrainedAsPoint, ABC):
     steps: Tensor
     first: Tensor
 
-    def __init__(self, name: str, layout: Layout, values: Tensor, collection: Collection) -> None:
+    def __init__(self, name: str, layout: Layout, values: Tensor, collection: CollectionRule) -> None:
         super().__init__(name, layout, values)
         self.collection = collection
         self.register_buffer("average", values.clone())
@@ -125,7 +123,7 @@ class SWAGGroup(_CollectingGroup):
     squares: Tensor
     deviations: Tensor | None
 
-    def __init__(self, name: str, layout: Layout, values: Tensor, collection: Collection) -> None:
+    def __init__(self, name: str, layout: Layout, values: Tensor, collection: CollectionRule) -> None:
         super().__init__(name, layout, values, collection)
         self.register_buffer("squares", torch.zeros_like(values))
         rank = collection.rank
