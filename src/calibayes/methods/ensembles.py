@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import nn
+
 from calibayes.checks import positive_integer
 from calibayes.methods.mean_fields import WarmMeanField
 from calibayes.methods.member_networks import member_network
@@ -17,20 +19,10 @@ __all__ = ["ENSEMBLE", "MIXTURE", "Mixture", "PointEnsemble"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointEnsemble(MethodSettings):
-    """The settings of a deep ensemble.
-
-    Attributes:
-        members: how many networks.
-        member_seed: of the members' initial weights.
-        reinitialize: whether members get initial weights of their own; not where a pretrained network is fine-tuned.
-        keep_dropout: whether the network's dropout stays on at prediction, as in `MCDropout`.
-    """
-
+class _EnsembleSettings(MethodSettings):
     members: int = 4
     member_seed: int = 0
     reinitialize: bool = True
-    keep_dropout: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,29 +30,35 @@ class PointEnsemble(MethodSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture(WarmMeanField):
-    """The settings of an ensemble of mean fields, each from its own trained point; `PointEnsemble` says what the last are."""
+class PointEnsemble(_EnsembleSettings):
+    """The settings of a deep ensemble.
 
-    members: int = 4
-    member_seed: int = 0
-    reinitialize: bool = True
+    Attributes:
+        members: how many networks.
+        member_seed: of the members' initial weights.
+        reinitialize: whether members get their own initial weights; not where a pretrained network is fine-tuned.
+        keep_dropout: whether the network's dropout stays on at prediction, as in `MCDropout`.
+    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive_integer("members", self.members)
+    keep_dropout: bool = False
 
 
-def _networks(net: Network, settings: PointEnsemble | Mixture) -> list[Network]:
-    found: list[Network] = []
+@dataclass(frozen=True, kw_only=True)
+class Mixture(_EnsembleSettings, WarmMeanField):
+    """The settings of an ensemble of mean fields, each from its own trained point; see also `PointEnsemble`."""
+
+
+def _networks(net: Network, settings: _EnsembleSettings) -> list[nn.Module]:
+    networks: list[nn.Module] = []
     for member in range(settings.members):
         with seeded(member_seed(settings.member_seed, member)):
-            found.append(member_network(net, member, settings.reinitialize))
-    return found
+            networks.append(member_network(net, member, settings.reinitialize))
+    return networks
 
 
 def _ensemble(net: Network, settings: PointEnsemble) -> Plan:
     kind = MCDropout if settings.keep_dropout else Point
-    members = [kind(each) for each in _networks(net, settings)]  # type: ignore[arg-type]
+    members = [kind(each) for each in _networks(net, settings)]
     return Plan(Ensemble(members), settings.objective(), settings.fit())
 
 

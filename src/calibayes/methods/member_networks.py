@@ -9,11 +9,11 @@ from torch import nn
 
 from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 
-__all__ = ["initialized_anew", "member_network", "one_network"]
+__all__ = ["member_network", "one_network"]
 
 
 def one_network(net: nn.Module | Callable[[], nn.Module]) -> nn.Module:
-    """The network that is given, or that a function makes."""
+    """The given network, or the one that a given function makes."""
     made = net if isinstance(net, nn.Module) or not callable(net) else net()
     if not isinstance(made, nn.Module):
         raise InvalidArgumentError(
@@ -23,21 +23,18 @@ def one_network(net: nn.Module | Callable[[], nn.Module]) -> nn.Module:
 
 
 def member_network(net: nn.Module | Callable[[], nn.Module], member: int, reinitialize: bool) -> nn.Module:
-    """The network of one member of an ensemble: the first is the one that is given, others are initialised anew.
+    """The network of a member of an ensemble: a given network is that of the first, copies with new weights of the others.
 
-    Args:
-        net: a network, or a function that makes one.
-        member: its number, from 0.
-        reinitialize: whether copies get initial weights of their own; not where a pretrained network is fine-tuned.
+    Copies keep the weights unless they are to ``reinitialize``; a function makes the network of every member.
     """
     made = one_network(net)
-    return made if made is not net or member == 0 or not reinitialize else initialized_anew(made)
+    return made if made is not net or member == 0 or not reinitialize else _reinitialized(made)
 
 
-def initialized_anew(net: nn.Module) -> nn.Module:
+def _reinitialized(net: nn.Module) -> nn.Module:
     """A copy whose layers have drawn new initial weights, from PyTorch's global generator."""
-    made = copy.deepcopy(net)
-    for name, part in made.named_modules():
+    copied = copy.deepcopy(net)
+    for name, part in copied.named_modules():
         if next(part.parameters(recurse=False), None) is None:
             continue
         reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
@@ -48,4 +45,4 @@ def initialized_anew(net: nn.Module) -> nn.Module:
                 "start from the same weights."
             )
         reset()
-    return made
+    return copied

@@ -1,4 +1,4 @@
-"""Methods with one value per weight: the plain network, and what makes it better at hardly any cost."""
+"""Methods with one value per weight: the plain network, and cheap improvements on it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,7 @@ from calibayes.objective.losses import Loss
 from calibayes.posterior import MCDropout, Point
 from calibayes.schedules import Schedule
 
-__all__ = [
-    "AVERAGED",
-    "CA_FNN",
-    "DROPOUT",
-    "FNN",
-    "FOCAL",
-    "SMOOTHED",
-    "CalibratedPoint",
-    "Dropout",
-    "FocalPoint",
-    "SmoothedPoint",
-]
+__all__ = ["AVERAGED", "CA_FNN", "DROPOUT", "FNN", "FOCAL", "SMOOTHED"]
 
 
 @dataclass(frozen=True, kw_only=True)

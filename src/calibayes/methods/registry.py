@@ -1,4 +1,4 @@
-"""The registry of methods: a name, what can be set, and how a network becomes something to train."""
+"""The registry of methods: a name, settings, and a plan for training a network."""
 
 from __future__ import annotations
 
@@ -25,17 +25,11 @@ Network = nn.Module | Callable[[], nn.Module]
 
 
 class Plan(NamedTuple):
-    """A method applied to a network: all that `calibayes.fit` needs besides the data.
-
-    Attributes:
-        posterior: what is trained.
-        objective: what is minimised.
-        fit: further arguments of `calibayes.fit`, by name.
-    """
+    """A method applied to a network: all that `calibayes.fit` needs besides the data."""
 
     posterior: Posterior
     objective: Objective
-    fit: dict[str, Any]
+    fit: dict[str, Any]  # further arguments of `calibayes.fit`, by name
 
 
 @dataclass(frozen=True)
@@ -48,7 +42,7 @@ class Method(Generic[S]):
         summary: one sentence for users.
         settings: a frozen dataclass, a subclass of `MethodSettings`; everything in it has a default.
         plan: makes a `Plan` of a network and settings.
-        needs_dropout: whether the network must have dropout; networks that doors choose themselves then get a layer of it.
+        needs_dropout: whether the network must have dropout; networks not chosen by the user then get a layer of it.
     """
 
     name: str
@@ -72,12 +66,11 @@ class Method(Generic[S]):
 
     def configured(self, **settings: Any) -> S:
         """The settings, or an error that names one that this method does not have."""
+        known = self.setting_names()
         for name in settings:
-            if not self.has(name):
-                known = f"It has {', '.join(self.setting_names())}."
-                raise InvalidArgumentError(
-                    f"The method {self.name!r} has no setting {name!r}. {did_you_mean(name, self.setting_names(), known)}"
-                )
+            if name not in known:
+                hint = did_you_mean(name, known, f"It has {', '.join(known)}.")
+                raise InvalidArgumentError(f"The method {self.name!r} has no setting {name!r}. {hint}")
         return self.settings(**settings)
 
 
@@ -123,20 +116,21 @@ METHODS = Methods()
 
 def method_named(name: str) -> Method[Any]:
     """The method of this name, or an error that suggests the closest one."""
-    found = _known().get(name)
-    if found is None:
-        raise InvalidArgumentError(f"Expected one of the methods {', '.join(_known())}, but got {name!r}. {_closest(name)}")
-    return found
+    known = _known()
+    if name not in known:
+        hint = did_you_mean(name, known, "Other packages register theirs with `register_method`.")
+        raise InvalidArgumentError(f"Expected one of the methods {', '.join(known)}, but got {name!r}. {hint}")
+    return known[name]
 
 
 def build(method: str, net: Network, **settings: Any) -> Plan:
-    r"""Apply a method to a network: what to train, what to minimise, and how `calibayes.fit` is to be called.
+    r"""Apply a method to a network: what to train, what to minimise, and further arguments of `calibayes.fit`.
 
     Args:
         method: one of `calibayes.METHODS`.
         net: any ``nn.Module`` that returns logits, which is copied; or a function without arguments that makes one, so that
-            every member of an ensemble has its own initial weights. Members of an ensemble of a network that is given are
-            copies that are initialised anew.
+            every member of an ensemble has its own initial weights. If a network is given, the members are copies of it with
+            new initial weights.
         settings: those of the method, by name; ``calibayes.methods.method_named(method).settings`` lists them.
 
     Returns:
@@ -151,10 +145,6 @@ def build(method: str, net: Network, **settings: Any) -> Plan:
     """
     chosen = method_named(method)
     return chosen.plan(net, chosen.configured(**settings))
-
-
-def _closest(name: object) -> str:
-    return did_you_mean(name, _known(), "Other packages register theirs with `register_method`.")
 
 
 def _known() -> dict[str, Method[Any]]:

@@ -1,4 +1,4 @@
-"""Gaussians that come out of training a plain network: SWAG from its path, Laplace from the curvature at its end."""
+"""SWAG and Laplace: Gaussians from the path of a plain network's training, or the curvature at its end."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ class LaplaceSettings(MethodSettings):
 
 
 def _swag(net: Network, settings: SWAGSettings) -> Plan:
-    chosen = {name: getattr(settings, name) for name in ("start_epoch", "every", "rank", "scale")}
-    posterior = SWAG(one_network(net), **chosen)
+    posterior = SWAG(one_network(net), settings.start_epoch, settings.every, settings.rank, settings.scale)
     return Plan(posterior, settings.objective(), settings.fit())
 
 
