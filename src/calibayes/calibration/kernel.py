@@ -71,12 +71,8 @@ def kernel_norm(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
 def kernel_features(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
     r"""A vector $\varphi(u)$, linear in $u$, with $\varphi(u) \cdot \varphi(v) = u^\top K v$, for scores in ascending order.
 
-    For many coefficients over the same scores, as in resampling: the form becomes a scalar product.
-
-    Args:
-        scores: $r$ in ascending order, float64, shape ``[n]``.
-        coefficients: $u$, float64, shape ``[..., n]``.
-        width: the kernel width $\gamma$.
+    For many coefficients ``[..., n]`` over the same scores ``[n]``, both float64, as in resampling: the form becomes a scalar
+    product.
 
     Examples:
         >>> r, u = torch.tensor([0.2, 0.9], dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)

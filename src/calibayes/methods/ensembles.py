@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 from torch import nn
 
 from calibayes.checks import positive_integer
+from calibayes.errors import UnsupportedNetworkError
 from calibayes.methods.mean_fields import WarmMeanField
-from calibayes.methods.member_networks import member_network
 from calibayes.methods.method_settings import MethodSettings
-from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.registry import Method, Network, Plan, one_network
 from calibayes.posterior import Ensemble, MCDropout, Point
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import seeded
@@ -52,8 +53,34 @@ def _networks(net: Network, settings: _EnsembleSettings) -> list[nn.Module]:
     networks: list[nn.Module] = []
     for member in range(settings.members):
         with seeded(member_seed(settings.member_seed, member)):
-            networks.append(member_network(net, member, settings.reinitialize))
+            networks.append(_member_network(net, member, settings.reinitialize))
     return networks
+
+
+def _member_network(net: Network, member: int, reinitialize: bool) -> nn.Module:
+    """The network of a member of an ensemble: a given network is that of the first, copies with new weights of the others.
+
+    Copies keep the weights unless they are to ``reinitialize``; a function makes the network of every member.
+    """
+    made = one_network(net)
+    return made if made is not net or member == 0 or not reinitialize else _reinitialized(made)
+
+
+def _reinitialized(net: nn.Module) -> nn.Module:
+    """A copy whose layers have drawn new initial weights, from PyTorch's global generator."""
+    copied = copy.deepcopy(net)
+    for name, part in copied.named_modules():
+        if next(part.parameters(recurse=False), None) is None:
+            continue
+        reset = getattr(part, "reset_parameters", None) or getattr(part, "_reset_parameters", None)
+        if reset is None:
+            raise UnsupportedNetworkError(
+                f"{name or 'the network'!r} ({type(part).__name__}) has weights but no `reset_parameters`, so a further member "
+                "cannot be initialised. Pass a function that makes the network, or `reinitialize=False` for members that "
+                "start from the same weights."
+            )
+        reset()
+    return copied
 
 
 def _ensemble(net: Network, settings: PointEnsemble) -> Plan:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibayes.methods.member_networks import one_network
 from calibayes.methods.method_settings import MethodSettings
-from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.registry import Method, Network, Plan, one_network
 from calibayes.posterior import MeanField
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where

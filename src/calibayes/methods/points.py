@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from calibayes.methods.member_networks import one_network
 from calibayes.methods.method_settings import MethodSettings
-from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.registry import Method, Network, Plan, one_network
 from calibayes.objective import CrossEntropy, Focal
 from calibayes.objective.losses import Loss
 from calibayes.posterior import MCDropout, Point

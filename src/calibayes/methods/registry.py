@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -15,13 +15,23 @@ from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.wording import did_you_mean
 
-__all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "register_method"]
+__all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "one_network", "register_method"]
 
 GROUP = "calibayes.methods"
 """The entry points by which other packages register methods."""
 
 S = TypeVar("S", bound=MethodSettings)
 Network = nn.Module | Callable[[], nn.Module]
+
+
+def one_network(net: Network) -> nn.Module:
+    """The given network, or the one that a given function makes."""
+    made = net if isinstance(net, nn.Module) or not callable(net) else net()
+    if not isinstance(made, nn.Module):
+        raise InvalidArgumentError(
+            f"Expected `net` to be a torch.nn.Module or a function that makes one, but got {type(made).__name__}."
+        )
+    return made
 
 
 class Plan(NamedTuple):
@@ -100,12 +110,6 @@ class Methods(Sequence[str]):
     def __len__(self) -> int:
         return len(_known())
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(_known()))
-
-    def __contains__(self, name: object) -> bool:
-        return name in _known()
-
     def __repr__(self) -> str:
         return repr(tuple(self))
 
@@ -132,9 +136,6 @@ def build(method: str, net: Network, **settings: Any) -> Plan:
             every member of an ensemble has its own initial weights. If a network is given, the members are copies of it with
             new initial weights.
         settings: those of the method, by name; ``calibayes.methods.method_named(method).settings`` lists them.
-
-    Returns:
-        Posterior, objective and further arguments of `fit`.
 
     Examples:
         >>> x, y = torch.randn(64, 4), torch.arange(64) % 3

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods.member_networks import one_network
 from calibayes.methods.method_settings import MethodSettings
-from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.registry import Method, Network, Plan, one_network
 from calibayes.posterior import SWAG, LastLayerLaplace
 
 __all__ = ["LAPLACE", "SWAG_METHOD", "LaplaceSettings", "SWAGSettings"]

@@ -18,14 +18,10 @@ _CHANNELS = (64, 128, 256, 512)
 
 
 def resnet18(classes: int = 10, stem: Literal["imagenet", "cifar"] = "imagenet") -> ResNet:
-    """The residual network of 18 layers and 11.2 million weights for colour images.
+    """The residual network of 18 layers and 11.2 million weights for colour images; ``stem`` as in `ResNet`.
 
     Its parameters have torchvision's names and shapes, so `load_weights` reads the weights published for that. On a CPU it is
     faster with images in the memory format ``torch.channels_last``, which `fit` and `predict` keep.
-
-    Args:
-        classes: the number of classes, at least 2.
-        stem: how it starts; see `ResNet`.
 
     Examples:
         >>> import torch

@@ -18,9 +18,6 @@ def resnet20(classes: int = 10) -> ResNetCIFAR:
     Its parameters have the names of weights published for it, which `load_weights` reads. On a CPU it is faster with images in
     the memory format ``torch.channels_last``, which `fit` and `predict` keep.
 
-    Args:
-        classes: the number of classes, at least 2.
-
     Examples:
         >>> import torch
         >>> net = resnet20().eval()

@@ -31,13 +31,10 @@ class TextCNN(nn.Module):
         channels: the channels of each convolution.
         hidden: the width of the hidden layer.
         pool: by how much each of the two max-poolings shortens the text. With 5 a text needs at least 149 words, with 4
-            at least 100, with 3 at least 61, with 2 at least 32; `shortest` has the number.
+            at least 100, with 3 at least 61, with 2 at least 32; ``shortest`` has the number. Pad shorter ones.
         padding: the word index that fills up short texts. Positions that see nothing else are then left out of the global
             pooling, and a text of padding alone becomes a vector of zeros. By default all positions count, so that the
             average of a short text is drawn towards what the network makes of padding.
-
-    Attributes:
-        shortest: the least number of words that a text may have; shorter ones have to be padded.
 
     Examples:
         >>> TextCNN((5000, 100))(torch.zeros(2, 200, dtype=torch.long)).shape

@@ -12,10 +12,9 @@ from calibayes.calibration.measures import WMMCE, Measure, one_of
 from calibayes.checks import positive
 from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective.logit_batch import LogitBatch
 from calibayes.objective.losses import CrossEntropy, Loss, as_loss
 from calibayes.objective.objective_checks import check_names, check_terms
-from calibayes.objective.term_gradient import weight_of
+from calibayes.objective.term_gradient import LogitBatch, weight_of
 from calibayes.objective.terms import Calibration, Term, Terms, check_measure
 from calibayes.schedules import Schedule, value_at
 

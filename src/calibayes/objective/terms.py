@@ -195,13 +195,10 @@ class NamedValues(Generic[T]):
 @final
 @dataclass(frozen=True, eq=False)
 class Terms(NamedValues[Tensor]):
-    """The loss and what it is made of, before their weights; each by name is an attribute too.
+    """The ``total`` that is minimised, and the ``values`` it is made of, before their weights; iterating gives both in turn.
 
-    Iterating gives the total, then the values.
-
-    Attributes:
-        total: what is minimised.
-        values: the mean loss, every term and ``"kl"`` by name; a term whose weight is zero is not computed, but zero.
+    The values are the mean loss, every term (zero, and not computed, if its weight is zero) and ``"kl"``, by name; each is an
+    attribute too.
     """
 
     total: Tensor

@@ -79,8 +79,8 @@ class Posterior(nn.Module, ABC):
 
     def widths(self) -> set[int]:
         r"""The identities of the parameters that are logarithms of standard deviations, $\rho$."""
-        pairs = [group.gaussian() for member in self.members for group in member.groups]
-        return {id(pair.rho) for pair in pairs if pair is not None}
+        groups = (group for member in self.members for group in member.groups)
+        return {id(pair.rho) for group in groups if (pair := group.gaussian()) is not None}
 
     @abstractmethod
     def audit(self) -> None:

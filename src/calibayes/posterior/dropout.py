@@ -36,10 +36,7 @@ class MCDropout(NetworkPosterior):
     Args:
         net: any ``nn.Module`` that returns logits and has a dropout layer with ``p > 0``; it is copied.
         layers: glob patterns on the names of the dropout layers that stay on; by default all but those that were put into
-            evaluation mode in a network in training mode.
-
-    Attributes:
-        layers: the probabilities of the dropout layers that stay on, by name.
+            evaluation mode in a network in training mode. The attribute of this name has their probabilities, by name.
 
     Examples:
         >>> net = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 3))

@@ -61,12 +61,9 @@ class Ensemble(Posterior):
 
     @classmethod
     def of(cls, factory: Callable[[int], Posterior], members: int = 4, seed: int = 0) -> Ensemble:
-        """Make the members by a function of a seed, each with its own initial weights.
+        """Make members with their own initial weights by a function of a seed, derived from that of the ensemble.
 
-        Args:
-            factory: called with each member's seed, while PyTorch's global generator is seeded with it too.
-            members: how many.
-            seed: of the ensemble; members have seeds derived from it.
+        While ``factory`` is called with each member's seed, PyTorch's global generator is seeded with it too.
         """
         integer("seed", seed)
         made = []
@@ -114,8 +111,7 @@ class Ensemble(Posterior):
 
     def kl(self) -> Tensor:
         r"""The mean of the members' $\mathrm{KL}(q_m \| p)$, an upper bound of the mixture's own."""
-        values = [member.kl() for member in self.members]
-        return torch.stack(values).mean()
+        return torch.stack([member.kl() for member in self.members]).mean()
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """Draw ``n`` sets of weights, from each member in turn."""

@@ -157,9 +157,7 @@ def _is_compiled(module: nn.Module) -> bool:
 
 def _placeholder(tensor: Tensor) -> Tensor:
     empty = torch.empty_like(tensor, device="meta", requires_grad=False)
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(empty, requires_grad=tensor.requires_grad)
-    return empty
+    return nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else empty
 
 
 def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:

@@ -101,7 +101,7 @@ class LastLayerLaplace(NetworkPosterior):
         temperature: float = 1.0,
         seed: int = 0,
     ) -> LastLayerLaplace:
-        r"""Fit the posterior to a trained network: one pass over the data, a batch at a time.
+        r"""Fit the posterior, in evaluation mode, to a trained network: one pass over the data, a batch at a time.
 
         Args:
             point: a trained posterior such as a `Point`, or the network itself; it is not changed.
@@ -111,15 +111,12 @@ class LastLayerLaplace(NetworkPosterior):
             where: which weights are Bayesian: only those of the ``nn.Linear`` that gives the network's output, the default, are
                 allowed.
             covariance: ``"full"``; ``"kronecker"`` for $A \otimes G$ with $A = \sum_n \phi_n\phi_n^\top$ and
-                $G = \frac1n\sum_n \Lambda_n$ (Ritter, Botev and Barber 2018, "A Scalable Laplace
-                Approximation for Neural Networks"), for large layers; ``"auto"`` is full up to 2,000 weights.
+                $G = \frac1n\sum_n \Lambda_n$ (Ritter, Botev and Barber 2018, "A Scalable Laplace Approximation for Neural
+                Networks"), for large layers; ``"auto"`` is full up to 2,000 weights.
             validation: data for ``prior_precision="validation"``; meanwhile their features are kept in memory.
             batch_size: how many examples go through the network at once.
             temperature: $T$ of the likelihood $p(D|\theta)^{1/T}$: below 1 the posterior is narrower (a cold posterior).
             seed: of the samples for ``"validation"``.
-
-        Returns:
-            The posterior, in evaluation mode.
         """
         precision = checked_precision(prior_precision, validation)
         positive_integer("batch_size", batch_size)

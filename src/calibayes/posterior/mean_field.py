@@ -91,13 +91,9 @@ class MeanField(NetworkPosterior):
 
     @classmethod
     def widened(cls, point: nn.Module, data: Any, by: float = 0.01, **settings: Any) -> MeanField:
-        """Add noise to a trained network until its training loss has risen by ``by`` nats; nothing is trained.
+        """Add noise to a trained network until its training loss on ``data`` has risen by ``by`` nats; nothing is trained.
 
-        Args:
-            point: a trained posterior such as a `Point`, or the network itself.
-            data: training data, as for `calibayes.fit`.
-            by: nats of cross-entropy.
-            settings: those of `calibayes.posterior.mean_field_without_training.widened`, by name.
+        See `calibayes.posterior.mean_field_without_training.widened` for the arguments and further settings.
         """
         from calibayes.posterior.mean_field_without_training import widened
 
@@ -133,7 +129,7 @@ class MeanField(NetworkPosterior):
         return _joined([pair.rho for pair in self._pairs()])
 
     def _pairs(self) -> list[GaussianPair]:
-        return [pair for pair in (group.gaussian() for group in self.groups) if pair is not None]
+        return [pair for group in self.groups if (pair := group.gaussian()) is not None]
 
 
 def _check_epochs_before(value: Any) -> None:

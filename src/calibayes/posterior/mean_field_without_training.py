@@ -38,7 +38,7 @@ def widened(
     batch_size: int = 512,
     seed: int = 0,
 ) -> MeanField:
-    r"""Add noise to a trained network until its training loss has risen by a stated amount.
+    r"""Add noise to a trained network until its training loss has risen by a stated amount; in evaluation mode.
 
     Each weight tensor gets the standard deviation $s$ times the root mean square of its values, with one $s$ for all, the
     largest for which the mean cross-entropy of the sampled networks exceeds that of the trained one by at most ``by``. This is
@@ -53,9 +53,6 @@ def widened(
         samples: networks that the loss is averaged over; their noise is the same for every $s$.
         batch_size: how many examples go through the network at once.
         seed: of the noise.
-
-    Returns:
-        A `MeanField`, in evaluation mode.
 
     Examples:
         >>> x = torch.randn(200, 4)

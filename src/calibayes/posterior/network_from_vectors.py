@@ -37,9 +37,9 @@ class NetworkFromVectors(nn.Module, ABC):
         self._frozen_names = {name: c.name for c in choices if c.role == "frozen" for name in c.names}
         self._buffer_names = {name: names[0] for names, _ in tied_names(skeleton.buffers) for name in names}
         self.frozen, self.buffers_held = nn.Module(), nn.Module()  # so that they move and are saved with the posterior
-        for name in self._frozen_names.values():
+        for name in dict.fromkeys(self._frozen_names.values()):
             self.frozen.register_buffer(_buffer_key(name), skeleton.parameters[name].detach().clone())
-        for name in self._buffer_names.values():
+        for name in dict.fromkeys(self._buffer_names.values()):
             saved = name not in skeleton.transient
             self.buffers_held.register_buffer(_buffer_key(name), skeleton.buffers[name].detach().clone(), persistent=saved)
         skeleton.release()

@@ -20,7 +20,7 @@ MakeGroup = Callable[[str, Layout, Tensor], Group]
 def assemble(
     net: nn.Module, make_group: MakeGroup | None, where: Where = None, make_point: MakeGroup = PointGroup
 ) -> tuple[Skeleton, tuple[WeightChoice, ...], list[Group]]:
-    """Choose which weights of a network are Bayesian, and make groups of all that are trained.
+    """Choose which weights of a network are Bayesian, and make groups of all that are trained: what `NetworkPosterior` needs.
 
     Args:
         net: any ``nn.Module`` that returns logits; it is copied.
@@ -28,9 +28,6 @@ def assemble(
             for every type and device among them. ``None`` if no weights are Bayesian.
         where: which weights are Bayesian, as in `calibayes.MeanField`.
         make_point: makes the groups of the other trainable weights, which are point values by default.
-
-    Returns:
-        The arguments of `calibayes.NetworkPosterior`, in its order.
 
     Examples:
         A posterior of your own; it is random as soon as its group overrides ``draw``.
