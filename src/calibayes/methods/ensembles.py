@@ -62,8 +62,8 @@ def _member_network(net: Network, member: int, reinitialize: bool) -> nn.Module:
 
     Copies keep the weights unless they are to ``reinitialize``; a function makes the network of every member.
     """
-    made = one_network(net)
-    return made if made is not net or member == 0 or not reinitialize else _reinitialized(made)
+    network = one_network(net)
+    return network if network is not net or member == 0 or not reinitialize else _reinitialized(network)
 
 
 def _reinitialized(net: nn.Module) -> nn.Module:

@@ -26,12 +26,12 @@ Network = nn.Module | Callable[[], nn.Module]
 
 def one_network(net: Network) -> nn.Module:
     """The given network, or the one that a given function makes."""
-    made = net if isinstance(net, nn.Module) or not callable(net) else net()
-    if not isinstance(made, nn.Module):
+    network = net if isinstance(net, nn.Module) or not callable(net) else net()
+    if not isinstance(network, nn.Module):
         raise InvalidArgumentError(
-            f"Expected `net` to be a torch.nn.Module or a function that makes one, but got {type(made).__name__}."
+            f"Expected `net` to be a torch.nn.Module or a function that makes one, but got {type(network).__name__}."
         )
-    return made
+    return network
 
 
 class Plan(NamedTuple):

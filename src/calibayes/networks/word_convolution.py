@@ -49,7 +49,7 @@ class WordConvolution(nn.Conv1d):
 
 
 def _sums(table: Tensor, places: Tensor) -> Tensor:
-    """Of ``table [words, width, channels]``, the sums ``[n, length - width + 1, channels]`` along ``places [n, length]``.
+    """The sums ``[n, length - width + 1, channels]`` of ``table [words, width, channels]`` along ``places [n, length]``.
 
     It is linear, and `_collected` is its adjoint; so each is the other's derivative, also of higher order.
     """
@@ -58,7 +58,7 @@ def _sums(table: Tensor, places: Tensor) -> Tensor:
 
 
 def _collected(values: Tensor, places: Tensor, words: int, width: int) -> Tensor:
-    """Of ``values [n, length - width + 1, channels]``, what every word and tap gets: ``[words, width, channels]``."""
+    """The sums ``[words, width, channels]`` of the ``values [n, length - width + 1, channels]`` of every word and tap."""
     collected: Tensor = _Collected.apply(values, places, words, width)  # type: ignore[no-untyped-call]
     return collected
 

@@ -92,7 +92,7 @@ class Posterior(nn.Module, ABC):
 
     @abstractmethod
     def kl(self) -> Tensor:
-        r"""$\mathrm{KL}(q \| p)$ in nats; zero where there is none."""
+        r"""$\mathrm{KL}(q \| p)$ in nats; zero for posteriors without one."""
 
     @abstractmethod
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:

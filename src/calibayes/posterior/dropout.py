@@ -94,7 +94,7 @@ class MCDropout(NetworkPosterior):
         return lines
 
 
-def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, resting: Collection[nn.Module]) -> dict[str, float]:
+def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, in_eval_mode: Collection[nn.Module]) -> dict[str, float]:
     layers = dropout_layers(network)
     if not layers:
         inside = dropout_inside(network)
@@ -104,7 +104,7 @@ def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, resting: C
             "`calibayes.InputDropout` before it or an `nn.Dropout` into it, or use `Point` or `MeanField`."
         )
     if patterns is None:
-        off = {id(part) for part in resting}
+        off = {id(part) for part in in_eval_mode}
         chosen = {name: p for name, p in layers.items() if id(network.get_submodule(name)) not in off}
         if not chosen:
             raise EmptySelectionError(

@@ -66,11 +66,11 @@ class Ensemble(Posterior):
         While ``factory`` is called with each member's seed, PyTorch's global generator is seeded with it too.
         """
         integer("seed", seed)
-        made = []
+        posteriors = []
         for each in (member_seed(seed, member) for member in range(positive_integer("members", members))):
             with seeded(each):
-                made.append(factory(each))
-        return cls(made)
+                posteriors.append(factory(each))
+        return cls(posteriors)
 
     def add(self, *members: Posterior) -> None:
         """Append members, trained already or not yet."""

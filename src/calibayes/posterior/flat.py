@@ -89,17 +89,17 @@ class Skeleton:
         This is ``torch.func.functional_call`` with the places looked up once: on a small network the look-up takes as long as
         a layer.
         """
-        placeholders = [held[key] for _, held, key in self._places]
+        placeholders = [owner[key] for _, owner, key in self._places]
         try:
-            for name, held, key in self._places:
-                held[key] = values[name]
+            for name, owner, key in self._places:
+                owner[key] = values[name]
             module = self.module.get_submodule(part)
             outputs = [module(*args, **kwargs) for args, kwargs in inputs]
-            for name, held, key in self._places:
-                values[name] = held[key]
+            for name, owner, key in self._places:
+                values[name] = owner[key]
         finally:
-            for (_, held, key), placeholder in zip(self._places, placeholders, strict=True):
-                held[key] = placeholder
+            for (_, owner, key), placeholder in zip(self._places, placeholders, strict=True):
+                owner[key] = placeholder
         return outputs
 
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
@@ -179,10 +179,10 @@ def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
 def _places(module: nn.Module) -> tuple[TensorSlot, ...]:
     """Every place that holds a tensor: tied weights have several, a module with two names is only one."""
     return tuple(
-        (f"{prefix}.{key}" if prefix else key, held, key)
+        (f"{prefix}.{key}" if prefix else key, owner, key)
         for prefix, part in module.named_modules()
-        for held in (part._parameters, part._buffers)
-        for key, tensor in held.items()
+        for owner in (part._parameters, part._buffers)
+        for key, tensor in owner.items()
         if tensor is not None
     )
 

@@ -99,7 +99,7 @@ class NetworkFromVectors(nn.Module, ABC):
         return repr(self._skeleton.module)
 
     def structure(self) -> nn.Module:
-        """The network's modules as they are run, without weights of their own."""
+        """The network's modules as they are run, without their weights."""
         return self._skeleton.module
 
     def train(self, mode: bool = True) -> Self:
@@ -128,8 +128,8 @@ class NetworkFromVectors(nn.Module, ABC):
     ) -> list[Any]:
         if self._skeleton.module.training != self.training:
             self.train(self.training)  # the attribute was set without calling `train`, as Lightning does
-        held = self.buffer_values() if buffers is None else buffers
-        values = self._values(vectors, held)
+        current = self.buffer_values() if buffers is None else buffers
+        values = self._values(vectors, current)
         last: list[Call] = []
 
         def checked() -> Iterator[Call]:
@@ -150,17 +150,17 @@ class NetworkFromVectors(nn.Module, ABC):
             raise explained(error, last, vectors[0].dtype) from error
         # Most networks update buffers in place; some put a new tensor in a buffer's place. A new shape is a cache for inputs
         # of another size, which the next call makes again.
-        for name, before in held.items():
+        for name, before in current.items():
             if values[name] is not before and values[name].shape == before.shape:
-                held[name] = values[name].detach()
+                current[name] = values[name].detach()
                 if buffers is None:
-                    self.buffers_held._buffers[_buffer_key(name)] = held[name]
+                    self.buffers_held._buffers[_buffer_key(name)] = current[name]
         return outputs
 
-    def _values(self, vectors: Sequence[Tensor], held: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+    def _values(self, vectors: Sequence[Tensor], buffers: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Every parameter and buffer by all its names."""
-        held = self.buffer_values() if held is None else held
-        tied = {name: held[first] for name, first in self._buffer_names.items()}
+        buffers = self.buffer_values() if buffers is None else buffers
+        tied = {name: buffers[first] for name, first in self._buffer_names.items()}
         return {**self._views(vectors), **self._frozen_values(), **tied}
 
     def _views(self, vectors: Sequence[Tensor]) -> dict[str, Tensor]:
