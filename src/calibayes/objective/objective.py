@@ -26,10 +26,6 @@ SCHEMES = ("fnn", "bnn", "ca-fnn", "ca-bnn")
 _NOT_GIVEN: Any = type("_NotGiven", (), {"__repr__": lambda _: "default"})()
 
 
-def _left_out(value: object) -> bool:
-    return value is _NOT_GIVEN or value is None
-
-
 class _ShortForm(tuple[Term, ...]):
     """Terms made from ``lam``, ``calibration`` and ``lam_scale``, which `dataclasses.replace` makes again."""
 
@@ -91,7 +87,8 @@ class Objective:
         if self.terms is None or isinstance(self.terms, _ShortForm):
             self._fill_short_form()
         else:
-            given = [name for name in ("lam", "calibration", "lam_scale") if not _left_out(getattr(self, name))]
+            short = {name: getattr(self, name) for name in ("lam", "calibration", "lam_scale")}
+            given = [name for name, value in short.items() if value is not _NOT_GIVEN and value is not None]
             if given:
                 raise InvalidArgumentError(
                     f"`{given[0]}` and `terms` cannot be given together: `lam`, `calibration` and `lam_scale` are short for "

@@ -63,9 +63,9 @@ class Posterior(nn.Module, ABC):
         """The posteriors over one network each that are trained separately: itself, or those of an ensemble."""
 
     @property
-    @abstractmethod
     def trained_parts(self) -> Sequence[NetworkPosterior | Group]:
-        """The parts that are notified as training goes on: its groups, or the members of an ensemble."""
+        """The parts that are notified as training goes on: the members of an ensemble, or the groups of one of them."""
+        return self.members
 
     @property
     def num_bayesian(self) -> int:

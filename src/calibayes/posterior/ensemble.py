@@ -92,10 +92,6 @@ class Ensemble(Posterior):
         return tuple(self.parts)  # type: ignore[arg-type]
 
     @property
-    def trained_parts(self) -> tuple[NetworkPosterior, ...]:
-        return self.members
-
-    @property
     def random(self) -> bool:
         return len(self.parts) > 1 or self.members[0].random
 

@@ -75,12 +75,17 @@ class LastLayerLaplace(NetworkPosterior):
         checked_precision(prior_precision, None)
         skeleton = Skeleton(net)
         layer = last_linear(skeleton.module) if layer is None else layer
-        covariance = _chosen_covariance(covariance, skeleton.module, layer)
+        part: Any = skeleton.module.get_submodule(layer)
+        shape = part.out_features, part.in_features + (part.bias is not None)  # the bias is one more column
+        if covariance not in ("auto", *_KINDS):
+            raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {covariance!r}.")
+        if covariance == "auto":
+            covariance = "full" if math.prod(shape) <= _MOST_FULL else "kronecker"
         choices = last_layer_choices(skeleton, layer)
         chosen = [choice for choice in choices if choice.role == "bayesian"]
         layout = Layout(tuple(choice.names for choice in chosen), tuple(choice.shape for choice in chosen))
         values = layout.flatten(skeleton.parameters)
-        curvature = _KINDS[covariance](*_shape(skeleton.module, layer), values)
+        curvature = _KINDS[covariance](*shape, values)
         groups = [LaplaceGroup(layer or "*", layout, values, curvature), *point_groups(choices, skeleton)]
         super().__init__(skeleton, choices, groups)
         self.layer = layer
@@ -244,20 +249,6 @@ class LastLayerLaplace(NetworkPosterior):
         if len(self.group.layout.shapes) > 1:
             features = torch.cat([features, features.new_ones(len(features), 1)], 1)
         return features, logits
-
-
-def _chosen_covariance(given: str, net: nn.Module, layer: str) -> Literal["full", "kronecker"]:
-    if given not in ("auto", *_KINDS):
-        raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {given!r}.")
-    if given == "auto":
-        return "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
-    return given  # type: ignore[return-value]
-
-
-def _shape(net: nn.Module, layer: str) -> tuple[int, int]:
-    """Classes, and columns: the features and one for the bias."""
-    part: Any = net.get_submodule(layer)
-    return part.out_features, part.in_features + (part.bias is not None)
 
 
 def _pairwise_probit(logits: Tensor, covariance: Tensor) -> Tensor:
