@@ -21,7 +21,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from tests.lightning.toy import MARKS, N, adam, data, loader, perceptron, state, trainer, with_batch_norm
 
 from calibayes.lightning import CalibayesModule
-from calibayes.lightning.trainer_settings import planned_epochs
+from calibayes.lightning.trainer_callback import planned_epochs
 
 pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")]
 OBJECTIVE = cb.Objective(lam=30.0, beta=0.1, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1))

@@ -130,7 +130,7 @@ def test_refusals() -> None:
         fitted(ensemble(), checkpoint="")
     with pytest.raises(InvalidArgumentError, match="`seed`"):
         fitted(ensemble(), seed="one")
-    with pytest.raises(InvalidArgumentError, match="no ensemble"):
+    with pytest.raises(InvalidArgumentError, match="members of an ensemble apart, but this is not one"):
         fitted(cb.Point(net()), workers=2)
     with pytest.raises(InvalidArgumentError, match="members of an ensemble"):
         fitted(cb.Point(net()), together=True)

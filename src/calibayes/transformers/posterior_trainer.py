@@ -1,4 +1,4 @@
-"""A ``Trainer`` whose model is a posterior: how it is written, read again and described."""
+"""A ``Trainer`` whose model is a posterior: it saves, loads and describes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 from transformers import Trainer
 
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.training.framework_run import FrameworkRun
+from calibayes.training.training_hooks import TrainingHooks
 from calibayes.training.weight_averaging import Averaging
 from calibayes.transformers import pretrained_folder
 
@@ -20,10 +20,7 @@ __all__ = ["PosteriorModel", "PosteriorTrainer"]
 class PosteriorModel(nn.Module):
     """The module that the ``Trainer`` has in the place of a network.
 
-    It would take `Posterior.config` for the configuration of a Hugging Face network, and so would those that log for it.
-
-    Args:
-        posterior: what is trained.
+    The ``Trainer`` and its loggers would take `Posterior.config` for the configuration of a Hugging Face network.
     """
 
     def __init__(self, posterior: Posterior) -> None:
@@ -36,16 +33,12 @@ class PosteriorModel(nn.Module):
 
 
 class PosteriorTrainer(Trainer):  # type: ignore[misc]
-    """Keeps posteriors where ``transformers.Trainer`` keeps networks.
-
-    Attributes:
-        averaging: the rule by which weights are averaged in training, or ``None``.
-    """
+    """Keeps posteriors where ``transformers.Trainer`` keeps networks."""
 
     model: Any
     optimizer: Any
     averaging: Averaging | None = None
-    _run: FrameworkRun | None = None
+    _hooks: TrainingHooks | None = None
     _resumed = False
     _best_loaded = False
     _saved_average: dict[str, Any] | None = None
@@ -53,8 +46,7 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
     @property
     def posterior(self) -> Posterior:
         """The posterior that is trained."""
-        found: Posterior = self.model.posterior
-        return found
+        return self.model.posterior  # type: ignore[no-any-return]
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """A draft of a model card, as ``transformers.Trainer`` writes it: that of the network."""
@@ -65,16 +57,16 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
             self.model = model
 
     def _averaged(self) -> AbstractContextManager[None]:
-        """The average in place of the weights, while there is one that is not in place for good."""
-        return nullcontext() if self._run is None else self._run.averaged()
+        """The average in place of the weights, while training has one."""
+        return nullcontext() if self._hooks is None else self._hooks.averaged()
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        """All but ``training_args.bin``, which is a pickle; with an average, what training goes on from lies beside it."""
+        """Write all but ``training_args.bin``, a pickle; with an average, also the weights that training goes on from."""
         place = Path(self.args.output_dir if output_dir is None else output_dir)
         with self._averaged():
             pretrained_folder.write(self.posterior, place)
-        if self.is_in_train and self._run is not None:
-            pretrained_folder.write_average(self._run.state(), place)
+        if self.is_in_train and self._hooks is not None:
+            pretrained_folder.write_average(self._hooks.state(), place)
         processing = self.processing_class or getattr(self.data_collator, "tokenizer", None)
         if processing is not None:
             processing.save_pretrained(place)

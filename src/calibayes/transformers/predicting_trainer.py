@@ -1,32 +1,52 @@
-"""The part of `CalibayesTrainer` that looks at a posterior: evaluation and prediction."""
+"""The parts of `CalibayesTrainer` that do not train: evaluation and prediction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset
 
 from calibayes import metrics
-from calibayes.data.sources import Batch, as_batch
 from calibayes.data.sources.datasets import DatasetSource
 from calibayes.device_precision import widest_float
 from calibayes.errors import DataError
 from calibayes.predictive import Predictive, Samples, predict, samples_for
-from calibayes.training.framework_run import TrainingData
+from calibayes.training.training_hooks import LoaderData, TrainingData
 from calibayes.transformers.posterior_trainer import PosteriorTrainer
 
-__all__ = ["PredictingTrainer"]
+__all__ = ["PredictingTrainer", "compute_metrics"]
+
+
+def compute_metrics(prediction: Any) -> dict[str, float]:
+    """Accuracy, NLL, Brier score and ECE: what `CalibayesTrainer` computes unless it is given something else.
+
+    Args:
+        prediction: the ``EvalPrediction`` of a `CalibayesTrainer`, whose predictions are probabilities.
+
+    Examples:
+        >>> from transformers import EvalPrediction
+        >>> probs = torch.tensor([[0.9, 0.1], [0.4, 0.6]]).numpy()
+        >>> scores = compute_metrics(EvalPrediction(predictions=probs, label_ids=torch.tensor([0, 0]).numpy()))
+        >>> {name: round(value, 4) for name, value in scores.items()}
+        {'accuracy': 0.5, 'nll': 0.5108, 'brier': 0.37, 'ece': 0.35}
+    """
+    # With `eval_do_concat_batches=False` there is an array for each batch.
+    given = (prediction.predictions, prediction.label_ids)
+    probs, targets = (np.concatenate(each) if isinstance(each, list) else each for each in given)
+    return {
+        "accuracy": metrics.accuracy(probs, targets),
+        "nll": metrics.nll(probs, targets, check=False),
+        "brier": metrics.brier(probs, targets, check=False),
+        "ece": metrics.ece(probs, targets, check=False),
+    }
 
 
 class PredictingTrainer(PosteriorTrainer):
-    """Evaluates and predicts with the ensemble of a posterior's networks.
-
-    Attributes:
-        prediction_samples: $S$.
-    """
+    """Evaluates and predicts with the ensemble of a posterior's networks."""
 
     prediction_samples: Samples
     label_names: list[str]
@@ -96,17 +116,4 @@ class PredictingTrainer(PosteriorTrainer):
                 f"The posterior needs all training examples once more, but each of {self.args.world_size} processes has a part "
                 f"of a stream ({type(self.train_dataset).__name__}). Use a Dataset with `__len__`."
             )
-        return _StreamOrder(DataLoader(prepared.dataset, batch_size=size, collate_fn=collate))
-
-
-class _StreamOrder:
-    """Batches as a stream has them."""
-
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        self._loader = loader
-
-    def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
-        return self.ordered()
-
-    def ordered(self) -> Iterator[Batch]:
-        return (as_batch(batch, "train_dataset") for batch in self._loader)
+        return LoaderData(DataLoader(prepared.dataset, batch_size=size, collate_fn=collate), "train_dataset")

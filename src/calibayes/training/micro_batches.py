@@ -1,4 +1,4 @@
-"""The position of a training run, and the micro-batches of its batches."""
+"""Micro-batches of a batch, and the position in training that a step has."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MicroBatch", "TrainingPosition", "split"]
 
 
 class TrainingPosition(NamedTuple):
-    """The position of a training run: epoch, batch within it, and optimiser steps since the start, all from 0."""
+    """The position of a step in training: epoch, batch within it, and optimiser steps since the start, all from 0."""
 
     epoch: int
     batch: int
@@ -22,27 +22,19 @@ class TrainingPosition(NamedTuple):
 
 
 class MicroBatch(NamedTuple):
-    """A micro-batch of one process.
-
-    Attributes:
-        inputs: of the network.
-        targets: class indices; of out-of-domain inputs zeros, which nobody looks at.
-        own: how many of the examples count: all, or none where a process has one of another's.
-        total: how many examples the whole batch has, over all micro-batches and processes.
-        weights: how much each example counts, or ``None``.
-    """
+    """A micro-batch of one process."""
 
     inputs: Any
-    targets: Tensor
-    own: int
-    total: int
+    targets: Tensor  # class indices; unused zeros for out-of-domain inputs
+    own: int  # examples that count: all, or none where a process runs an example of another one
+    total: int  # examples in the whole batch, over all micro-batches and processes
     weights: Tensor | None = None
 
 
 def split(batch: Batch, processes: Processes, size: int | None) -> list[MicroBatch]:
     """This process's micro-batches of at most ``size`` examples, or one.
 
-    They are as many as every other process has, since batch norms wait for one another.
+    Every process has equally many, since batch norms wait for one another.
     """
     inputs, targets, total, weights = batch
     sizes = processes.sizes(total)
