@@ -14,7 +14,8 @@ from calibayes.data.sources import examples_of
 from calibayes.data.sources.datasets import DatasetSource
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
-from calibayes.training.training_hooks import LoaderData, TrainingData
+from calibayes.training.norm_statistics import TrainingData
+from calibayes.training.training_hooks import LoaderData
 
 __all__ = ["flat", "number_of_examples", "own_examples", "shuffle_by_epoch", "training_data"]
 

@@ -28,13 +28,7 @@ from calibayes.posterior.ensemble import member_seed
 from calibayes.predictive import Samples
 from calibayes.randomness import seed_globally
 from calibayes.training.micro_batches import TrainingPosition
-from calibayes.training.optimizers import (
-    OptimizerFactory,
-    SchedulerFactory,
-    check_scheduler_interval,
-    handles_kl,
-    made_optimizer,
-)
+from calibayes.training.optimizers import OptimizerFactory, SchedulerFactory, check_interval, handles_kl, made_optimizer
 from calibayes.training.training_hooks import TrainingHooks
 from calibayes.training.weight_averaging import Averaging, check_averaging
 from calibayes.training.weight_checks import check_finite, check_full_precision
@@ -99,7 +93,7 @@ class CalibayesModule(PredictingModule):
         seed: int = 0,
     ) -> None:
         check_batch_terms(checked_objective(objective), "CalibayesModule", logged=("train_loss",))
-        check_scheduler_interval(scheduler_interval)
+        check_interval(scheduler_interval)
         check_averaging(averaging)
         wrapped = posterior if isinstance(posterior, Posterior) else Point(posterior)
         super().__init__(wrapped, averaging, evaluation_samples, prediction_samples, integer("seed", seed))

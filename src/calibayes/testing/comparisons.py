@@ -1,14 +1,15 @@
-"""Compare results, and say in words what differs and by how much."""
+"""Compare results; an error says what differs and by how much."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["close", "different", "expect", "finite", "same_bits"]
+__all__ = ["close", "different", "expect", "finite", "gradient_by_differences", "same_bits"]
 
 Tensors = Tensor | Mapping[str, Tensor]
 
@@ -43,6 +44,25 @@ def different(first: Tensors, second: Tensors, what: str) -> None:
 def finite(found: Tensor, what: str) -> None:
     """Expect finite numbers."""
     expect(bool(found.isfinite().all()), f"{what} is not finite: {found.detach().flatten()[:8].tolist()}")
+
+
+def gradient_by_differences(function: Callable[..., Tensor], inputs: Mapping[str, Tensor]) -> None:
+    """Expect a gradient with respect to inputs, by name, that finite differences confirm."""
+    step = 1e-6
+    leaves = [value.detach().clone().requires_grad_() for value in inputs.values()]
+    with torch.enable_grad():
+        value = function(*leaves)
+    expect(value.requires_grad, "its value has no gradient: use PyTorch's operations, without `detach` or `item`")
+    gradients = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
+    for index, (name, gradient) in enumerate(zip(inputs, gradients, strict=True)):
+        for place in product(*map(range, gradient.shape)):
+            ends = []
+            for sign in (1, -1):
+                moved = [leaf.detach().clone() for leaf in leaves]
+                moved[index][place] += sign * step
+                ends.append(function(*moved))
+            where = place[0] if len(place) == 1 else place
+            close(gradient[place], (ends[0] - ends[1]) / (2 * step), f"the gradient in {name} {where}, by differences,", 1e-4)
 
 
 def _named(tensors: Tensors) -> Mapping[str, Tensor]:

@@ -16,7 +16,7 @@ from calibayes.predictive import predict
 from calibayes.testing.comparisons import close, different, expect, finite, same_bits
 from calibayes.testing.posterior_subject import PosteriorSubject
 
-__all__ = ["CHECKS", "ExampleRows"]
+__all__ = ["ExampleRows"]
 
 
 class ExampleRows(Dataset[tuple[Any, Tensor]]):
@@ -116,13 +116,3 @@ def check_predictions_for_data_of_every_kind(subject: PosteriorSubject) -> None:
     whole = subject.predict(posterior).probs
     for kind in (ExampleRows(x, y), DataLoader(ExampleRows(x, y), batch_size=5)):
         close(subject.predict(posterior, kind).probs, whole, f"`predict` of a {type(kind).__name__}, compared with tensors")
-
-
-CHECKS = (
-    check_predictions_are_probabilities,
-    check_predictions_have_their_seed,
-    check_samples_do_not_depend_on_the_batch,
-    check_samples_do_not_depend_on_their_number,
-    check_predictions_without_samples,
-    check_predictions_for_data_of_every_kind,
-)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -33,6 +34,7 @@ class WeightedTerm(NamedTuple):
     weight: float
 
 
+@dataclass
 class DataTerms:
     """One chunk of samples on one batch, which may lie in several parts: micro-batches, and other processes.
 
@@ -41,17 +43,12 @@ class DataTerms:
     micro-batches that takes a second pass through the network, for processes one message of the scores.
     """
 
-    def __init__(
-        self,
-        stepper: Stepper,
-        leaves: list[Tensor],
-        count: int,
-        first: int,
-        statistics: StepStatistics,
-        place: TrainingPosition,
-    ) -> None:
-        self.stepper, self.leaves, self.count, self.first = stepper, leaves, count, first
-        self.statistics, self.place = statistics, place
+    stepper: Stepper
+    leaves: list[Tensor]
+    count: int  # of samples in the chunk
+    first: int  # the number of its first sample
+    statistics: StepStatistics
+    place: TrainingPosition
 
     def backward(
         self, batches: Batches, terms: Sequence[WeightedTerm], averaged: Mapping[str, AveragedTerm], share: float

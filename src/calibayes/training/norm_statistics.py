@@ -17,19 +17,23 @@ from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import derived_seed, preserved_global_state, seed_globally
 
-__all__ = ["EpochBatches", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
+__all__ = ["TrainingData", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
 
 
-class EpochBatches(Protocol):
-    """Data with an order of batches for each seed and epoch."""
+class TrainingData(Protocol):
+    """Training data that can be read again."""
 
     def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
-        """The batches of an epoch."""
+        """The batches of an epoch, in an order that depends on seed and epoch."""
+        ...
+
+    def ordered(self) -> Iterator[Batch]:
+        """All batches in the data's own order."""
         ...
 
 
 def member_norm_statistics(
-    posterior: Posterior, train: Callable[[], EpochBatches], seed: int, micro_batch_size: int | None = None
+    posterior: Posterior, train: Callable[[], TrainingData], seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return `norm_statistics` of every member of a posterior, by the names of ``posterior.buffer_values()``.
 
@@ -45,7 +49,7 @@ def member_norm_statistics(
 
 
 def norm_statistics(
-    posterior: NetworkPosterior, train: EpochBatches, seed: int, micro_batch_size: int | None = None
+    posterior: NetworkPosterior, train: TrainingData, seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return the running statistics of the mean weights, by buffer name: the mean over one pass through the training data.
 
@@ -103,7 +107,7 @@ def _norms(posterior: NetworkPosterior) -> dict[str, _NormBase]:
     }
 
 
-def _parts(train: EpochBatches, seed: int, most: int | None) -> Iterator[Any]:
+def _parts(train: TrainingData, seed: int, most: int | None) -> Iterator[Any]:
     for batch in train.epoch(seed, 0):
         count = 1 if most is None else -(-batch.total // most)
         for k in range(count):

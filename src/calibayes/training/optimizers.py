@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = [
     "OptimizerFactory",
     "SchedulerFactory",
+    "check_interval",
     "check_optimizer",
-    "check_scheduler_interval",
     "handles_kl",
     "made_optimizer",
     "made_scheduler",
@@ -102,7 +102,7 @@ def handles_kl(optimizer: Any) -> bool:
     return any(getattr(each, "handles_kl", False) for each in (optimizer, getattr(optimizer, "optimizer", None)))
 
 
-def check_scheduler_interval(interval: object) -> None:
+def check_interval(interval: object) -> None:
     """Raise `InvalidArgumentError` unless ``interval`` is ``"epoch"`` or ``"step"``."""
     if interval not in ("epoch", "step"):
         raise InvalidArgumentError(f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {interval!r}.")
@@ -112,7 +112,7 @@ def made_scheduler(
     factory: SchedulerFactory | None, optimizer: torch.optim.Optimizer, interval: Literal["epoch", "step"]
 ) -> LRScheduler | None:
     """Return the scheduler that a factory makes for an optimiser, or raise `InvalidArgumentError`."""
-    check_scheduler_interval(interval)
+    check_interval(interval)
     if factory is None:
         return None
     if not callable(factory):

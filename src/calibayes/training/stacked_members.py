@@ -30,7 +30,7 @@ class MembersSource:
     """Training data with a different order for every member: batches have a leading axis of members."""
 
     def __init__(self, source: Source, members: int) -> None:
-        self._source, self._members, self.size = source, members, source.size
+        self._source, self._members = source, members
 
     def steps(self) -> int:
         """Return the number of batches in an epoch."""
@@ -50,10 +50,6 @@ class MembersSource:
     def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         """All batches in the data's own order, without members."""
         return self._source.ordered(processes=processes)
-
-    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
-        """Examples at random, without members."""
-        return self._source.draw(count, seed, *place, processes=processes)
 
 
 class StackedParameters(nn.Module):

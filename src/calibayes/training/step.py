@@ -70,7 +70,7 @@ class Stepper:
         self._chunk: int | None = None
         self._checked = False
         self.stop = False
-        self._norms: list[Any] = []
+        self._norms: list[Any] = []  # stays empty in a single process
         self._alike: set[str] = set()
 
     def step(
@@ -187,7 +187,7 @@ class Stepper:
     def logits(self, leaves: list[Tensor], count: int, part: MicroBatch, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
         inputs, targets = part.inputs, part.targets
-        with self._autocast(), self._synchronised(part):
+        with self._autocast(), synchronised(self._norms, self.processes, counted=part.own > 0):
             if count == 1:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
@@ -220,11 +220,6 @@ class Stepper:
                 warnings.warn(f"The samples run one after the other, since vmap refuses this network: {reason}", stacklevel=2)
             return 1
         return chunk
-
-    def _synchronised(self, part: MicroBatch) -> AbstractContextManager[Any]:
-        if self.processes.size == 1:
-            return nullcontext()
-        return synchronised(self._norms, self.processes, counted=part.own > 0)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision is None:

@@ -7,27 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, final
+from typing import Any, final
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from calibayes.data.sources import Batch, as_batch
 from calibayes.errors import CheckpointError
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
-from calibayes.training.norm_statistics import EpochBatches, exchange_buffers, member_norm_statistics, replaced_buffers
+from calibayes.training.norm_statistics import TrainingData, exchange_buffers, member_norm_statistics, replaced_buffers
 from calibayes.training.training_inputs import on_device
 from calibayes.training.weight_averaging import Averaging, WeightAverage, check_averaging
 
-__all__ = ["LoaderData", "TrainingData", "TrainingHooks", "check_saved_average", "cloned_state"]
-
-
-class TrainingData(EpochBatches, Protocol):
-    """Training data that can be read again."""
-
-    def ordered(self) -> Iterator[Batch]:
-        """All batches in the data's own order."""
-        ...
+__all__ = ["LoaderData", "TrainingHooks", "check_saved_average", "cloned_state"]
 
 
 class LoaderData:
@@ -168,6 +160,6 @@ def check_saved_average(saved: Mapping[str, Any] | None, averaging: Averaging | 
         )
 
 
-def cloned_state(posterior: Posterior) -> dict[str, Tensor]:
-    """A copy of all that a posterior would save."""
-    return {name: value.detach().clone() for name, value in posterior.state_dict().items()}
+def cloned_state(module: nn.Module) -> dict[str, Tensor]:
+    """A copy of everything that a posterior or a network would save."""
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}

@@ -19,7 +19,7 @@ from calibayes.training.history import History
 from calibayes.training.interrupt import interruptible
 from calibayes.training.micro_batches import TrainingPosition
 from calibayes.training.resuming import resume, save_run
-from calibayes.training.stacked_members import TogetherStepper
+from calibayes.training.stacked_members import MembersSource, TogetherStepper
 from calibayes.training.step import Stepper
 from calibayes.training.training_hooks import TrainingHooks
 from calibayes.training.training_inputs import on_device
@@ -35,7 +35,7 @@ class TrainingRun:
     """A training run: its parts, and the position it has reached."""
 
     stepper: Stepper | TogetherStepper
-    train: Source
+    train: Source | MembersSource
     epochs: int
     scheduler: LRScheduler | None
     scheduler_interval: Literal["epoch", "step"]

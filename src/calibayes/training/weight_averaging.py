@@ -155,7 +155,7 @@ class WeightAverage:
         """Give the posterior the average and its statistics, if there is one; returns the buffers that they replaced."""
         if self._count == 0:
             return {}
-        _copy(self._vectors, self._parameters)
+        torch._foreach_copy_(self._parameters, self._vectors)
         if self._known is None:
             self._known = self._statistics()
         return exchange_buffers(self._posterior, self._known)
@@ -169,7 +169,7 @@ class WeightAverage:
             replaced = self.install()
             yield
         finally:
-            _copy(weights, self._parameters)
+            torch._foreach_copy_(self._parameters, weights)
             exchange_buffers(self._posterior, replaced)
 
     def state(self) -> dict[str, Any]:
@@ -179,9 +179,4 @@ class WeightAverage:
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         self._count, self._known = state["count"], None
-        _copy(state["vectors"], self._vectors)
-
-
-def _copy(values: list[Tensor], places: list[Tensor]) -> None:
-    for value, place in zip(values, places, strict=True):
-        place.copy_(value)
+        torch._foreach_copy_(self._vectors, state["vectors"])

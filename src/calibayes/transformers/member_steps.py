@@ -17,16 +17,7 @@ __all__ = ["MemberSteps"]
 
 @final
 class MemberSteps:
-    """One `Stepper` for each member, each with its own seed; they share an optimiser, and none of them steps it.
-
-    Args:
-        posterior: what is trained.
-        objective: of every member.
-        optimizer: of all their parameters.
-        dataset_size: $|D|$.
-        settings: with the seed of the ensemble.
-        processes: that train together.
-    """
+    """One `Stepper` for each member, with a seed derived from that of ``settings``; none of them steps the shared optimiser."""
 
     def __init__(
         self,

@@ -27,9 +27,8 @@ from calibayes.training.weight_averaging import Averaging
 from calibayes.training.weight_checks import check_full_precision
 from calibayes.transformers import pretrained_folder
 from calibayes.transformers.member_steps import MemberSteps
-from calibayes.transformers.posterior_trainer import PosteriorModel
-from calibayes.transformers.predicting_trainer import PredictingTrainer
-from calibayes.transformers.predicting_trainer import compute_metrics as default_metrics
+from calibayes.transformers.posterior_trainer import PosteriorModel, PosteriorTrainer
+from calibayes.transformers.posterior_trainer import compute_metrics as default_metrics
 from calibayes.transformers.trainer_callback import TrainerPosteriorCallback
 from calibayes.transformers.trainer_choices import TrainerChoices, check_arguments
 
@@ -41,7 +40,7 @@ _ITS_LOSS = (
 )
 
 
-class CalibayesTrainer(PredictingTrainer):
+class CalibayesTrainer(PosteriorTrainer):
     r"""Fine-tunes a classifier of Hugging Face by any method; the rest is ``transformers.Trainer``.
 
     A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``

@@ -138,10 +138,9 @@ class TrainerChoices:
 
     def _mean_field_settings(self) -> dict[str, Any]:
         """The settings of `MeanField` that the caller chose."""
-        chosen: dict[str, Any] = {"where": self.where, "prior_std": self.prior_std, "init_std": self.init_std}
-        if self.prior_mean != "initial":
-            chosen["prior_mean"] = self.prior_mean
-        return {name: value for name, value in chosen.items() if value is not None}
+        settings: dict[str, Any] = {"where": self.where, "prior_std": self.prior_std, "init_std": self.init_std}
+        chosen = {name: value for name, value in settings.items() if value is not None}
+        return chosen if self.prior_mean == "initial" else {**chosen, "prior_mean": self.prior_mean}
 
     def _check_method_settings(self) -> None:
         given, settings = self._mean_field_settings(), dict(self.method_settings or {})
