@@ -41,8 +41,8 @@ class CalibayesModule(PredictingModule):
 
     Every step draws the same $\theta_r$ in all processes and takes the calibration term, and batch norms, over the batch of
     all of them, so that training under ``strategy="ddp"`` gives the weights of a single process. Batches are
-    ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``. Each member of an `Ensemble` is trained on its own loss, with
-    noise, dropout, running statistics and clipping of its own, on the same batches.
+    ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``. The members of an `Ensemble` are trained on the same batches,
+    with separate losses, noise, dropout, running statistics and clipping.
 
     Logged are ``train_loss`` and its terms by name, say ``cross_entropy``, ``calibration`` and ``kl``, at every step (of an
     `Ensemble` the means over its members), and ``val_nll``, ``val_accuracy``, ``val_ece`` and ``val_brier`` (``test_…``) of

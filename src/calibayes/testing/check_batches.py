@@ -40,10 +40,10 @@ def expect_finite_for_every_batch(
     for where, (logits, targets) in _awkward_logits().items():
         for dtype in dtypes:
             leaf = logits.to(dtype).requires_grad_()
-            found = value(leaf, targets)
-            finite(found, f"the {what} for {where} ({dtype})")
-            if found.requires_grad:
-                finite(torch.autograd.grad(found.sum(), leaf)[0], f"the gradient for {where} ({dtype})")
+            actual = value(leaf, targets)
+            finite(actual, f"the {what} for {where} ({dtype})")
+            if actual.requires_grad:
+                finite(torch.autograd.grad(actual.sum(), leaf)[0], f"the gradient for {where} ({dtype})")
             elif differentiable:
                 expect(False, f"the {what} has no gradient: use PyTorch's operations, without `detach` or `item`")
 

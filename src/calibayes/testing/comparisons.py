@@ -20,19 +20,19 @@ def expect(condition: bool, problem: str) -> None:
         raise AssertionError(problem)
 
 
-def same_bits(found: Tensors, expected: Tensors, what: str) -> None:
+def same_bits(actual: Tensors, expected: Tensors, what: str) -> None:
     """Expect equal tensors, bit by bit."""
-    _compare(found, expected, what, lambda a, b: bool(torch.equal(a, b) or _equal_with_nan(a, b)))
+    _compare(actual, expected, what, lambda a, b: bool(torch.equal(a, b) or _equal_with_nan(a, b)))
 
 
-def close(found: Tensors, expected: Tensors, what: str, tolerance: float | None = None) -> None:
+def close(actual: Tensors, expected: Tensors, what: str, tolerance: float | None = None) -> None:
     """Expect tensors that are equal but for rounding."""
 
     def near(a: Tensor, b: Tensor) -> bool:
         allowed = (1e-9 if a.dtype == torch.float64 else 1e-4) if tolerance is None else tolerance
         return bool(torch.allclose(a.double(), b.double(), rtol=allowed, atol=allowed))
 
-    _compare(found, expected, what, near)
+    _compare(actual, expected, what, near)
 
 
 def different(first: Tensors, second: Tensors, what: str) -> None:
@@ -41,9 +41,9 @@ def different(first: Tensors, second: Tensors, what: str) -> None:
     expect(any(not torch.equal(a, b) for a, b in pairs), what)
 
 
-def finite(found: Tensor, what: str) -> None:
+def finite(actual: Tensor, what: str) -> None:
     """Expect finite numbers."""
-    expect(bool(found.isfinite().all()), f"{what} is not finite: {found.detach().flatten()[:8].tolist()}")
+    expect(bool(actual.isfinite().all()), f"{what} is not finite: {actual.detach().flatten()[:8].tolist()}")
 
 
 def gradient_by_differences(function: Callable[..., Tensor], inputs: Mapping[str, Tensor]) -> None:
@@ -69,8 +69,8 @@ def _named(tensors: Tensors) -> Mapping[str, Tensor]:
     return {"": tensors} if isinstance(tensors, Tensor) else tensors
 
 
-def _compare(found: Tensors, expected: Tensors, what: str, alike: Callable[[Tensor, Tensor], bool]) -> None:
-    one, other = _named(found), _named(expected)
+def _compare(actual: Tensors, expected: Tensors, what: str, alike: Callable[[Tensor, Tensor], bool]) -> None:
+    one, other = _named(actual), _named(expected)
     expect(one.keys() == other.keys(), f"{what}: names differ: {sorted(set(one) ^ set(other))[:8]}")
     for name, value in one.items():
         place = f"{what}, {name!r}," if name else what
@@ -79,12 +79,12 @@ def _compare(found: Tensors, expected: Tensors, what: str, alike: Callable[[Tens
         expect(alike(value, other[name]), f"{place} differs{_by_how_much(value, other[name])}")
 
 
-def _by_how_much(found: Tensor, expected: Tensor) -> str:
-    if not found.numel():
+def _by_how_much(actual: Tensor, expected: Tensor) -> str:
+    if not actual.numel():
         return ""
-    gap = (found.detach().double() - expected.detach().double()).abs()
+    gap = (actual.detach().double() - expected.detach().double()).abs()
     worst = int(gap.flatten().argmax())
-    return f" by up to {float(gap.max()):.3g}: {found.flatten()[worst].item():.9g}, not {expected.flatten()[worst].item():.9g}"
+    return f" by up to {float(gap.max()):.3g}: {actual.flatten()[worst].item():.9g}, not {expected.flatten()[worst].item():.9g}"
 
 
 def _equal_with_nan(a: Any, b: Any) -> bool:

@@ -17,14 +17,14 @@ from calibayes.testing.posterior_subject import PosteriorSubject
 from calibayes.training.training_hooks import cloned_state
 
 
-def _expect_same(subject: PosteriorSubject, found: Posterior, expected: Posterior, what: str) -> None:
-    expect(type(found) is type(expected), f"{what} is a {type(found).__name__}, not a {type(expected).__name__}")
-    same_bits(cloned_state(found), cloned_state(expected), f"the state of {what}")
+def _expect_same(subject: PosteriorSubject, actual: Posterior, expected: Posterior, what: str) -> None:
+    expect(type(actual) is type(expected), f"{what} is a {type(actual).__name__}, not a {type(expected).__name__}")
+    same_bits(cloned_state(actual), cloned_state(expected), f"the state of {what}")
     same_bits(
-        subject.predict(found).probs, subject.predict(expected).probs, f"`predict` of {what} (is all it knows in its state?)"
+        subject.predict(actual).probs, subject.predict(expected).probs, f"`predict` of {what} (is all it knows in its state?)"
     )
     if expected.random:
-        one, other = (each.sample(2, generator=torch.Generator().manual_seed(4)) for each in (found, expected))
+        one, other = (each.sample(2, generator=torch.Generator().manual_seed(4)) for each in (actual, expected))
         same_bits(one, other, f"`sample` of {what}")
 
 

@@ -45,8 +45,8 @@ def check_draws_while_parameters_are_fixed(subject: PosteriorSubject) -> None:
             plain = [vector.clone() for vector in member.draw(_generator(3))]
         with member.fixed():
             kept = [vector.detach().clone() for vector in member.draw(_generator(3))]
-        for index, (found, expected) in enumerate(zip(kept, plain, strict=True)):
-            close(found, expected, f"`draw` of group {index} inside `fixed()`, with gradients")
+        for index, (actual, expected) in enumerate(zip(kept, plain, strict=True)):
+            close(actual, expected, f"`draw` of group {index} inside `fixed()`, with gradients")
 
 
 def check_pull_back(subject: PosteriorSubject) -> None:
@@ -78,8 +78,8 @@ def _loss(vectors: Sequence[Tensor]) -> Tensor:
 
 def _check_gradients(parameters: Mapping[str, nn.Parameter], wanted: Sequence[Tensor], what: str) -> None:
     for (name, parameter), expected in zip(parameters.items(), wanted, strict=True):
-        found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        close(found, expected, f"{what} {name!r}")
+        actual = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        close(actual, expected, f"{what} {name!r}")
 
 
 def check_kl(subject: PosteriorSubject) -> None:
@@ -124,8 +124,8 @@ def _check_kl_by_draws(group: Group, number: float, where: str) -> None:
     known = [ratio for ratio in ratios if ratio is not None]
     if not known:
         return
-    found = torch.stack(known).double()
-    mean, error = float(found.mean()), float(found.std()) / math.sqrt(len(known))
+    actual = torch.stack(known).double()
+    mean, error = float(actual.mean()), float(actual.std()) / math.sqrt(len(known))
     expect(
         abs(mean - number) <= _SURE * error + 1e-6 * max(1.0, abs(mean)),
         f"`kl` {where} is {number:.6g}, but the mean of log q - log p over {len(known)} draws is {mean:.6g} ± {error:.2g}",

@@ -38,25 +38,18 @@ class _Perceptron(nn.Module):
 
 
 def check_under_lightning(factory: Factory) -> None:
-    """Check that a Trainer of Lightning ends with the weights of `calibayes.fit`, and predicts what `calibayes.predict` does.
+    """Check that Lightning's Trainer ends with the weights of `calibayes.fit`, and predicts as `calibayes.predict` does.
 
     Args:
-        factory: makes the posterior of a network.
-
-    Raises:
-        AssertionError: says what differed.
+        factory: makes the posterior of a network; an AssertionError says what differed.
     """
     _run(check_training_and_prediction_with_lightning, factory, "Lightning")
 
 
 def check_under_transformers(factory: Factory) -> None:
-    """Check that a step of `calibayes.transformers.CalibayesTrainer` is one of `calibayes.fit`, and so are its predictions.
+    """Check that a step of `calibayes.transformers.CalibayesTrainer` is one of `calibayes.fit`, and its predictions too.
 
-    Args:
-        factory: makes the posterior of a network.
-
-    Raises:
-        AssertionError: says what differed.
+    ``factory`` is that of `check_under_lightning`.
     """
     _run(check_a_step_and_prediction_with_transformers, factory, "transformers")
 

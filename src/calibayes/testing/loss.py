@@ -50,8 +50,8 @@ def check_name(loss: Any) -> None:
 def check_one_number_per_example(loss: Any) -> None:
     """The loss of ``[n, K]`` has shape ``[n]``."""
     for count in (1, 7):
-        found = loss(*batch(count))
-        expect(list(found.shape) == [count], f"the loss of {count} example(s) has shape {list(found.shape)}, not [{count}]")
+        actual = loss(*batch(count))
+        expect(list(actual.shape) == [count], f"the loss of {count} example(s) has shape {list(actual.shape)}, not [{count}]")
 
 
 def check_finite_for_every_batch(loss: Any) -> None:
@@ -97,5 +97,5 @@ def check_training(loss: Any) -> None:
     logits, targets = batch()
     plain = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
     if not torch.allclose(loss(logits, targets), plain):
-        found, _ = train(_objective(loss))
-        different(found, train(Objective(lam=0.0, beta=0.0))[0], "training with the loss is training with the cross-entropy")
+        actual, _ = train(_objective(loss))
+        different(actual, train(Objective(lam=0.0, beta=0.0))[0], "training with the loss is training with the cross-entropy")

@@ -74,8 +74,8 @@ def check_leading_axes(measure: Measure) -> None:
         for i in range(2):
             for j in range(3):
                 alone = _scores(measure, logits[i, j], targets)
-                found = measure.value(*alone) if given is None else measure.value(*alone, given)
-                close(whole[i, j], found, f"the value of batch {(i, j)} among several, compared with that batch alone")
+                actual = measure.value(*alone) if given is None else measure.value(*alone, given)
+                close(whole[i, j], actual, f"the value of batch {(i, j)} among several, compared with that batch alone")
 
 
 def check_weights(measure: Measure) -> None:

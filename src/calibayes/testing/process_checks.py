@@ -58,15 +58,15 @@ def check_with_processes(
     subjects = {name: PosteriorSubject(factory, case, training or {}) for name, case in cases.items()}
 
     def check_processes(subjects: Mapping[str, PosteriorSubject]) -> None:
-        found = _started(subjects, processes)
+        results = _started(subjects, processes)
         for name, subject in subjects.items():
             alone = _trained(subject, group=None)
-            for rank, results in enumerate(found):
+            for rank, of_rank in enumerate(results):
                 where = f"on the network {name!r}, in process {rank} of {processes}, compared with a single one,"
-                close(results[name]["state"], alone["state"], f"the state after `fit` {where}", _TOLERANCE)
-                close(results[name]["probs"], alone["probs"], f"`predict` {where}", _TOLERANCE)
-                first = found[0][name]["state"]
-                same_bits(results[name]["state"], first, f"the state of process {rank}, compared with process 0")
+                close(of_rank[name]["state"], alone["state"], f"the state after `fit` {where}", _TOLERANCE)
+                close(of_rank[name]["probs"], alone["probs"], f"`predict` {where}", _TOLERANCE)
+                first = results[0][name]["state"]
+                same_bits(of_rank[name]["state"], first, f"the state of process {rank}, compared with process 0")
 
     run_checks((check_processes,), subjects, next(iter(subjects.values())).title)
 

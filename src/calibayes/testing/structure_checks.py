@@ -80,5 +80,5 @@ def check_sample(subject: PosteriorSubject) -> None:
     """`sample` gives every parameter of the network, by all its names, with a leading axis."""
     drawn = subject.posterior().sample(2, generator=torch.Generator().manual_seed(0))
     wanted = {name: [2, *p.shape] for name, p in subject.case.network().named_parameters(remove_duplicate=False)}
-    found = {name: list(value.shape) for name, value in drawn.items()}
-    expect(found == wanted, f"`sample(2)` has the shapes {found}, not {wanted}")
+    actual = {name: list(value.shape) for name, value in drawn.items()}
+    expect(actual == wanted, f"`sample(2)` has the shapes {actual}, not {wanted}")

@@ -143,8 +143,8 @@ def check_training(used: _Used) -> None:
         expect(name in row, f"the history has no {name!r}, only {sorted(row)}")
         different(whole, train(_objective(), **settings)[0], "training with the term is training without it")
         for others in ({"micro_batch_size": 5}, {"sample_chunk": 1}):
-            found, _ = used.train(**settings, **others)
-            close(found, whole, f"the state after training with {others}, compared with whole batches,", 1e-6)
+            actual, _ = used.train(**settings, **others)
+            close(actual, whole, f"the state after training with {others}, compared with whole batches,", 1e-6)
 
 
 def check_training_resumes(used: _Used) -> None:

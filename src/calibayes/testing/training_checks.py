@@ -15,14 +15,14 @@ from calibayes.training.training_hooks import cloned_state
 
 def check_training_has_its_seed(subject: PosteriorSubject) -> None:
     """The same seed gives the same bits, whatever the global generators do."""
-    found = []
+    results = []
     for seed in (0, 1):
         posterior = subject.posterior()
         torch.manual_seed(seed)
         history = subject.fit(posterior)
-        found.append((cloned_state(posterior), history))
-    same_bits(found[1][0], found[0][0], "the state after `fit` with the same seed")
-    expect(found[1][1] == found[0][1], "`fit` with the same seed gives another history")
+        results.append((cloned_state(posterior), history))
+    same_bits(results[1][0], results[0][0], "the state after `fit` with the same seed")
+    expect(results[1][1] == results[0][1], "`fit` with the same seed gives another history")
 
 
 def check_everything_is_trained(subject: PosteriorSubject) -> None:
@@ -48,14 +48,14 @@ def check_samples_at_once_and_in_turn(subject: PosteriorSubject) -> None:
     """A loop over samples, chunks and all at once train alike; dropout of the network has different masks in each."""
     if subject.case.has_dropout:
         return
-    found = {}
+    results = {}
     for chunk in (1, 2, 3):
         posterior = subject.posterior(double=True)
         subject.fit(posterior, double=True, samples=3, sample_chunk=chunk, optimizer=sgd)
-        found[chunk] = cloned_state(posterior)
+        results[chunk] = cloned_state(posterior)
     for chunk in (2, 3):
         what = f"the state after `fit` with samples=3, sample_chunk={chunk}, compared with sample_chunk=1"
-        close(found[chunk], found[1], what)
+        close(results[chunk], results[1], what)
 
 
 def check_training_resumes(subject: PosteriorSubject) -> None:
@@ -75,9 +75,9 @@ def check_training_resumes(subject: PosteriorSubject) -> None:
 
 def check_training_on_a_dataset(subject: PosteriorSubject) -> None:
     """A Dataset trains as tensors do."""
-    found = []
+    results = []
     for train in (None, ExampleRows(*subject.case.data())):
         posterior = subject.posterior()
         subject.fit(posterior, epochs=1, train=train)
-        found.append(cloned_state(posterior))
-    same_bits(found[1], found[0], "the state after `fit` on a Dataset, compared with tensors,")
+        results.append(cloned_state(posterior))
+    same_bits(results[1], results[0], "the state after `fit` on a Dataset, compared with tensors,")

@@ -22,7 +22,7 @@ from calibayes.training.early_stopping import BestEpoch, EarlyStopping, stopping
 from calibayes.training.epoch_metrics import OnEpoch
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
-from calibayes.training.optimizers import OptimizerFactory, SchedulerFactory, made_optimizer, made_scheduler
+from calibayes.training.optimizers import OptimizerFactory, SchedulerFactory, check_interval, made_optimizer, made_scheduler
 from calibayes.training.separate_members import fit_members
 from calibayes.training.stacked_members import MembersSource, StackedParameters, TogetherStepper
 from calibayes.training.step import Stepper, StepSettings
@@ -163,6 +163,7 @@ def fit(
         raise InvalidArgumentError(
             f"Expected `checkpoint_seconds` to be a number of at least 0, but got {checkpoint_seconds!r}."
         )
+    check_interval(scheduler_interval)
     check_averaging(averaging, epochs, posterior)
     rule = stopping_rule(early_stopping)
     if rule is not None and validation is None:
@@ -182,7 +183,7 @@ def fit(
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
     outside = None if out_of_domain is None else unlabelled_source(out_of_domain, batch_size, "out_of_domain")
     stacked = StackedParameters(posterior) if together else None
-    made = made_optimizer(optimizer, posterior if stacked is None else stacked, objective, lambda: source.size)
+    torch_optimizer = made_optimizer(optimizer, posterior if stacked is None else stacked, objective, lambda: source.size)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,
@@ -191,43 +192,43 @@ def fit(
         precision=None if precision is None else _PRECISIONS[precision],
         seed=int(seed),
     )
-    planned = made_scheduler(scheduler, made, scheduler_interval)
+    lr_scheduler = None if scheduler is None else made_scheduler(scheduler, torch_optimizer, scheduler_interval)
     folder = None
     if checkpoint is not None or processes.size > 1:
         others = {
             "batch_size": batch_size,
             "early_stopping": rule,
             "averaging": averaging,
-            "scheduler": None if planned is None else type(planned).__name__,
+            "scheduler": None if lr_scheduler is None else type(lr_scheduler).__name__,
             "scheduler_interval": scheduler_interval,
-            "scheduler_settings": None if planned is None else planned.state_dict(),
+            "scheduler_settings": None if lr_scheduler is None else lr_scheduler.state_dict(),
             "validation": sampled(watched),
             "validation_samples": validation_samples,
             "calibration_data": sampled(held_out),
             "out_of_domain": sampled(outside),
             "together": len(posterior.members) if together else None,
         }
-        known_by = fingerprint(posterior.members[0], source, given, made, settings, **others)
+        identity = fingerprint(posterior.members[0], source, given, torch_optimizer, settings, **others)
         drawn = (watched, held_out, outside)
         shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in drawn]
-        if strangers := processes.differ({**known_by, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
+        if strangers := processes.differ({**identity, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
             raise DataError(
                 f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every "
                 "process the whole data set, and let `fit` share it out; or train in this process alone with `group=None`."
             )
         if checkpoint is not None:
-            folder = processes.from_first(lambda: CheckpointFolder(checkpoint, known_by))
+            folder = processes.from_first(lambda: CheckpointFolder(checkpoint, identity))
     stepper: Stepper | TogetherStepper = (
-        Stepper(posterior.members[0], objective, made, source.size, settings, processes)
+        Stepper(posterior.members[0], objective, torch_optimizer, source.size, settings, processes)
         if stacked is None
-        else TogetherStepper(posterior, objective, made, source.size, settings, stacked)
+        else TogetherStepper(posterior, objective, torch_optimizer, source.size, settings, stacked)
     )
     run = TrainingRun(
         stepper=stepper,
-        train=source if stacked is None else MembersSource(source, len(posterior.members)),
         epochs=epochs,
-        scheduler=planned,
+        scheduler=lr_scheduler,
         scheduler_interval=scheduler_interval,
+        train=source if stacked is None else MembersSource(source, len(posterior.members)),
         validation=watched,
         validation_samples=validation_samples,
         calibration_data=held_out,

@@ -109,12 +109,9 @@ def check_interval(interval: object) -> None:
 
 
 def made_scheduler(
-    factory: SchedulerFactory | None, optimizer: torch.optim.Optimizer, interval: Literal["epoch", "step"]
-) -> LRScheduler | None:
+    factory: SchedulerFactory, optimizer: torch.optim.Optimizer, interval: Literal["epoch", "step"]
+) -> LRScheduler:
     """Return the scheduler that a factory makes for an optimiser, or raise `InvalidArgumentError`."""
-    check_interval(interval)
-    if factory is None:
-        return None
     if not callable(factory):
         raise InvalidArgumentError(f"{_SCHEDULER}, but got {factory!r}. {_SCHEDULER_EXAMPLE}")
     try:

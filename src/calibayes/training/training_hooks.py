@@ -63,7 +63,7 @@ class TrainingHooks:
         self._replaced: dict[str, Tensor] | None = None
 
     def begin(self, epochs: int, *, resumed: bool = False, saved: Mapping[str, Any] | None = None) -> None:
-        """Call before the first of so many epochs.
+        """Call before the first epoch.
 
         Args:
             epochs: how many there will be.

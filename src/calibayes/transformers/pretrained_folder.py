@@ -132,6 +132,6 @@ def _adapted(network: nn.Module, name: str, place: Path) -> nn.Module:
     peft = require_package("peft", f"{place}, which holds adapters,", extra="transformers")
     adapters = peft.PeftConfig.from_pretrained(place)
     base, adapters.base_model_name_or_path = adapters.base_model_name_or_path, None  # peft warns of another name
-    found: nn.Module = peft.get_peft_model(network, adapters, adapter_name=name)
+    adapted: nn.Module = peft.get_peft_model(network, adapters, adapter_name=name)
     adapters.base_model_name_or_path = base
-    return found
+    return adapted

@@ -44,10 +44,10 @@ class CalibayesTrainer(PosteriorTrainer):
     r"""Fine-tunes a classifier of Hugging Face by any method; the rest is ``transformers.Trainer``.
 
     A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``
-    together, the calibration term too. Members of an ensemble are trained on the same batches, each on its own loss, with
-    noise, dropout and clipping of its own; what is logged are means over them. Evaluation and ``predict`` give the ensemble's
-    probabilities in the place of logits, and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same
-    bits. Weight decay reaches $\mu$ and all point weights, never $\rho$.
+    together, the calibration term too. Members of an ensemble are trained on the same batches, with separate losses, noise,
+    dropout and clipping; means over them are logged. Evaluation and ``predict`` give the ensemble's probabilities in the
+    place of logits, and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same bits. Weight decay
+    reaches $\mu$ and all point weights, never $\rho$.
 
     Args:
         model: a network that returns logits, or an object with ``logits``; it is copied.
@@ -59,7 +59,7 @@ class CalibayesTrainer(PosteriorTrainer):
         method_settings: the settings of the method, by name. Members of an ensemble start from the weights of ``model``.
         where: which weights are Bayesian, as in `MeanField`: ``"classifier.*"`` for the head, ``"*lora_*"`` for adapters. The
             other trainable ones are trained as points; frozen ones stay as they are.
-        samples: $R$, samples of the weights a step; that of the method by default. A point has one, whatever is asked for.
+        samples: $R$, samples of the weights a step; that of the method by default. A point always has one.
         prediction_samples: $S$, samples of evaluation and prediction, or ``"mean"`` for the mean weights.
         prior_std: as in `MeanField`, and by default what the method chooses.
         init_std: likewise.
@@ -70,7 +70,7 @@ class CalibayesTrainer(PosteriorTrainer):
         averaging: an average of the weights over training, `EMA(0.99)` say: what evaluation sees, what is saved, and what the
             posterior has after training; that of the method by default.
         dataset_size: $|D|$, which the KL term is divided by; the length of the training data by default.
-        model_init: makes the network anew for every training, in the place of ``model``.
+        model_init: makes a new network for every training, in the place of ``model``.
         compute_metrics: of an ``EvalPrediction`` whose predictions are probabilities; by default
             `calibayes.transformers.compute_metrics`.
         others: those of ``transformers.Trainer``: ``train_dataset``, ``eval_dataset``, ``processing_class`` and so on.
