@@ -169,7 +169,7 @@ def test_a_warm_start_is_a_point_for_its_epochs_and_then_a_distribution() -> Non
 
 
 def test_swag_is_that_of_fit_with_running_statistics_at_its_mean() -> None:
-    """What it collects after epochs 2 to 4; predictions are at weights at which no step was taken."""
+    """It collects weights after epochs 2 to 4; predictions are at weights at which no step was taken."""
 
     def posterior() -> cb.SWAG:
         return cb.SWAG(with_batch_norm(dropout=0.0), start_epoch=2, rank=2)

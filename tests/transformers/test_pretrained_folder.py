@@ -1,4 +1,4 @@
-"""What is written can be read again: models without pickle, checkpoints to the same bits."""
+"""Folders that are written can be read again: models without pickle, checkpoints to the same bits."""
 
 from __future__ import annotations
 

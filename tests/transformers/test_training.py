@@ -1,4 +1,4 @@
-"""What a step of the Trainer descends, and with which parameters."""
+"""The loss that a step of the Trainer descends, and its parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch norm over the batches of all processes; PyTorch's own (SyncBatchNorm) refuses to run without a GPU."""
+"""Batch norm over the batches of all processes; PyTorch's own (SyncBatchNorm) does not run without a GPU."""
 
 from __future__ import annotations
 

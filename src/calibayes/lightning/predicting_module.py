@@ -130,7 +130,7 @@ class PredictingModule(LightningModule):  # type: ignore[misc]
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Add the prior, which is not part of the weights.
 
-        With an average, the weights in the checkpoint are the average; those that training goes on from are beside it.
+        With an average, the weights in the checkpoint are the average; those that training continues from are beside it.
         """
         checkpoint[_PRIOR] = self.posterior.prior()
         if self.averaging is None:

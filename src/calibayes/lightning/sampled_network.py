@@ -13,8 +13,8 @@ from calibayes.distributed.batch_norm import batch_norms, statistics_names, sync
 from calibayes.posterior import StepStatistics
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.micro_batches import TrainingPosition
+from calibayes.randomness import seed_globally
+from calibayes.training.micro_batches import TrainingPosition, noise_generators
 
 __all__ = ["SampledNetwork", "idle_parameters"]
 
@@ -44,7 +44,7 @@ class SampledNetwork:
     def _one(self, batch: Batch, place: TrainingPosition, r: int, statistics: StepStatistics) -> Tensor:
         """Those of θ_r, which is the same in all processes, while each has its own dropout masks."""
         others = (self._processes.rank,) if self._processes.rank else ()
-        noise = generator_for(self.posterior.device, self._seed, "noise", place.epoch, place.batch, r)
+        (noise,) = noise_generators(self.posterior.device, self._seed, place, range(r, r + 1))
         vectors, buffers = self.posterior.draw(noise), statistics.fresh()
         seed_globally(self._seed, "network", "batch", place.epoch, place.batch, r, 0, *others)
         with synchronised(self._norms, self._processes, counted=True):

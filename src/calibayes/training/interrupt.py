@@ -15,7 +15,7 @@ __all__ = ["interruptible"]
 def interruptible() -> Iterator[threading.Event]:
     """Turn the first Ctrl-C into an event that is set; a second one stops at once, as usual.
 
-    A process that ignores Ctrl-C (a worker whose parent handles it) goes on ignoring it.
+    A process that ignores Ctrl-C (a worker whose parent handles it) still ignores it.
     """
     requested = threading.Event()
     previous = signal.getsignal(signal.SIGINT)

@@ -1,16 +1,18 @@
-"""Micro-batches of a batch, and the position in training that a step has."""
+"""The inputs of a step: its position in training, its noise, and the micro-batches of its batch."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from calibayes.data.input_structure import rows
 from calibayes.data.sources import Batch
 from calibayes.distributed import Processes
+from calibayes.randomness import generator_for
 
-__all__ = ["MicroBatch", "TrainingPosition", "split"]
+__all__ = ["MicroBatch", "TrainingPosition", "noise_generators", "split"]
 
 
 class TrainingPosition(NamedTuple):
@@ -29,6 +31,11 @@ class MicroBatch(NamedTuple):
     own: int  # examples that count: all, or none where a process runs an example of another one
     total: int  # examples in the whole batch, over all micro-batches and processes
     weights: Tensor | None = None
+
+
+def noise_generators(device: torch.device, seed: int, place: TrainingPosition, samples: range) -> list[torch.Generator]:
+    """A generator for the noise of each θ_r of a step, which depends on its number $r$, however samples are grouped."""
+    return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in samples]
 
 
 def split(batch: Batch, processes: Processes, size: int | None) -> list[MicroBatch]:

@@ -17,9 +17,9 @@ from calibayes.objective.term_gradient import scores_of, value_of, weight_of
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
-from calibayes.randomness import generator_for, seed_globally
+from calibayes.randomness import seed_globally
 from calibayes.training.history import StepTerms
-from calibayes.training.micro_batches import TrainingPosition
+from calibayes.training.micro_batches import TrainingPosition, noise_generators
 from calibayes.training.step import StepSettings
 from calibayes.training.weight_checks import check_finite, clip_gradient
 
@@ -53,7 +53,7 @@ class MembersSource:
 
 
 class StackedParameters(nn.Module):
-    """Tensors ``[M, …]`` in which the members' parameters lie, so that one step of an optimiser moves all of them."""
+    """Tensors ``[M, …]`` that contain the members' parameters, so that one step of an optimiser moves all of them."""
 
     def __init__(self, ensemble: Posterior) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class TogetherStepper:
         self.posterior, self.objective, self.optimizer = ensemble, objective, optimizer
         self.dataset_size, self.settings, self.processes = dataset_size, settings, ALONE
         self._parameters, self._samples = parameters, settings.samples if ensemble.members[0].random_in_training else 1
-        self.stop = False  # as `Stepper` has it, and the scaler
+        self.stop = False  # like the scaler, for loops that expect a `Stepper`
         self.scaler = torch.amp.GradScaler(ensemble.device.type, enabled=False)
         self._checked = False
         _check_settings(objective, settings)
@@ -145,7 +145,9 @@ class TogetherStepper:
 
     def _gradients(self, batch: Batch, place: TrainingPosition) -> StepTerms:
         members = self.posterior.members
-        pairs = [member.leaves(self._generators(index, place)) for index, member in enumerate(members)]
+        seeds, numbers = [member_seed(self.settings.seed, index) for index in range(len(members))], range(self._samples)
+        noise = [noise_generators(self.posterior.device, seed, place, numbers) for seed in seeds]
+        pairs = [member.leaves(generators) for member, generators in zip(members, noise, strict=True)]
         groups = zip(*(vectors for vectors, _ in pairs), strict=True)
         leaves = [_side_by_side(rows).detach().requires_grad_() for rows in groups]
         logits = self._logits(leaves, batch)
@@ -163,7 +165,7 @@ class TogetherStepper:
     def _member_terms(
         self, logits: Tensor, batch: Batch, index: int, place: TrainingPosition
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of one member, and its parts by name: losses and terms see one member's batch, as ever."""
+        """The loss of one member, and its parts by name: losses and terms see the batch of one member."""
         targets = batch.targets[index]
         weights = None if batch.weights is None else batch.weights[index]
         total = self.objective.loss.mean(logits, targets, weights)
@@ -200,17 +202,13 @@ class TogetherStepper:
         except (RuntimeError, NotImplementedError) as error:
             reason = str(error).strip().splitlines()[0]
             raise UnsupportedNetworkError(
-                f"The members cannot be trained together, since vmap refuses their network: {reason} Use `together=False`."
+                f"The members cannot be trained together: vmap does not support their network: {reason} Use `together=False`."
             ) from error
         check_labels(batch.targets, logits.shape[-1])
         if not self._checked:
             check_not_probabilities(logits.flatten(0, -2))
             self._checked = True
         return logits
-
-    def _generators(self, index: int, place: TrainingPosition) -> list[torch.Generator]:
-        seed, device = member_seed(self.settings.seed, index), self.posterior.device
-        return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in range(self._samples)]
 
 
 def _side_by_side(rows: Sequence[Tensor]) -> Tensor:

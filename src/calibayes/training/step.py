@@ -23,10 +23,10 @@ from calibayes.posterior.network_outputs import check_labels, check_not_probabil
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
-from calibayes.randomness import generator_for, seed_globally
+from calibayes.randomness import seed_globally
 from calibayes.training.data_terms import AveragedTerm, Batches, DataTerms, WeightedTerm, averaged_terms
 from calibayes.training.history import StepTerms
-from calibayes.training.micro_batches import MicroBatch, TrainingPosition, split
+from calibayes.training.micro_batches import MicroBatch, TrainingPosition, noise_generators, split
 from calibayes.training.optimizers import handles_kl
 from calibayes.training.weight_checks import check_finite, clip_gradient
 
@@ -147,9 +147,7 @@ class Stepper:
         assert self._chunk is not None
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
-            # Each θ_r has its own seed, however the samples are grouped.
-            seed, numbers = self.settings.seed, range(first, first + count)
-            noise = [generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in numbers]
+            noise = noise_generators(self.device, self.settings.seed, place, range(first, first + count))
             leaves, kept = self.posterior.leaves(noise)
             yield DataTerms(self, leaves, count, first, statistics, place), kept
 
@@ -217,7 +215,9 @@ class Stepper:
         except (RuntimeError, NotImplementedError, DataError) as error:
             if self.settings.sample_chunk != "auto":
                 reason = str(error).strip().splitlines()[0]
-                warnings.warn(f"The samples run one after the other, since vmap refuses this network: {reason}", stacklevel=2)
+                warnings.warn(
+                    f"The samples run one after the other, because vmap does not support this network: {reason}", stacklevel=2
+                )
             return 1
         return chunk
 

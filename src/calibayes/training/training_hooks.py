@@ -126,7 +126,7 @@ class TrainingHooks:
     def state(self) -> dict[str, Any] | None:
         """Return what a checkpoint holds beside the posterior, whose weights in it are the average; ``None`` without a rule.
 
-        ``weights`` is the posterior's state that training goes on from.
+        ``weights`` is the posterior's state that training continues from.
         """
         if self._rule is None:
             return None

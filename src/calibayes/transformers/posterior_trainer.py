@@ -97,7 +97,7 @@ class PosteriorTrainer(Trainer):  # type: ignore[misc]
         return nullcontext() if self._hooks is None else self._hooks.averaged()
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
-        """Write all but ``training_args.bin``, a pickle; with an average, also the weights that training goes on from."""
+        """Write all but ``training_args.bin``, a pickle; with an average, also the weights that training continues from."""
         place = Path(self.args.output_dir if output_dir is None else output_dir)
         with self._averaged():
             pretrained_folder.write(self.posterior, place)

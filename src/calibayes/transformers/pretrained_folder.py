@@ -81,13 +81,13 @@ def _refuse(folder: str | Path, difference: str) -> None:
 
 
 def write_average(state: dict[str, Any] | None, folder: str | Path) -> None:
-    """Write the state that a training with averaged weights goes on from, if it is one."""
+    """Write the state that a training with averaged weights continues from, if it is one."""
     if state is not None:
         write_tree(Path(folder) / _AVERAGE, "averaging", state)
 
 
 def restore_average(posterior: Posterior, averaging: Averaging | None, folder: str | Path) -> dict[str, Any] | None:
-    """Give a posterior the weights that training goes on from, if the folder has an average; returns the average's state."""
+    """Give a posterior the weights that training continues from, if the folder has an average; returns the average's state."""
     path, saved = Path(folder) / _AVERAGE, None
     if path.is_file():
         try:
@@ -115,7 +115,7 @@ def _network(place: Path) -> nn.Module:
             f"{place} has a {config.architectures[0]}, which transformers does not know. Pass the network as `model`."
         )
     network: nn.Module = kind(config).to(config.dtype)
-    # An adapter that is not called "default" lies in a folder of its name; a folder with a posterior is a checkpoint.
+    # An adapter that is not called "default" is in a folder of its name; a folder with a posterior is a checkpoint.
     adapters = {"default": place} if (place / _ADAPTER).is_file() else {}
     inner = [path.parent for path in sorted(place.glob(f"*/{_ADAPTER}"))]
     adapters |= {each.name: each for each in inner if not (each / _POSTERIOR).exists()}

@@ -51,7 +51,7 @@ class CalibayesTrainer(PosteriorTrainer):
 
     Args:
         model: a network that returns logits, or an object with ``logits``; it is copied.
-        args: the ``TrainingArguments``; those that a posterior cannot be trained with are refused by name. Their ``seed`` is
+        args: the ``TrainingArguments``; those that a posterior cannot be trained with are rejected by name. Their ``seed`` is
             that of the noise too.
         objective: what is minimised; that of the method by default.
         posterior: the name of a method (`calibayes.METHODS`), ``"point"`` for one value per weight, ``"mean-field"`` for a
