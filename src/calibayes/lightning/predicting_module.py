@@ -113,10 +113,11 @@ class PredictingModule(LightningModule):  # type: ignore[misc]
 
     def _log_scores(self, stage: str) -> None:
         """Log the metrics of the examples of all processes, under the names that Lightning gives several dataloaders."""
-        group, streams = self._processes().group, self._streams
-        results = [stream.together(group).scores(intervals=False) for stream in streams]
+        group = self._processes().group
+        results = [stream.together(group).scores(intervals=False) for stream in self._streams]
+        self._streams = []
         for number, scores in enumerate(results):
-            suffix = f"/dataloader_idx_{number}" if len(streams) > 1 else ""
+            suffix = f"/dataloader_idx_{number}" if len(results) > 1 else ""
             self.scores[f"{stage}{suffix}"] = scores
             values = {f"{stage}_{name}{suffix}": float(getattr(scores, name)) for name in _METRICS}
             # All processes have the same values; Lightning warns unless `sync_dist` is set.

@@ -117,9 +117,8 @@ def made_scheduler(
     try:
         scheduler = factory(optimizer)
     except TypeError as error:
-        raise InvalidArgumentError(
-            f"`scheduler={factory!r}` cannot be called with the optimiser: {error}. {_SCHEDULER_EXAMPLE}"
-        ) from error
+        message = f"`scheduler={factory!r}` cannot be called with the optimiser: {error}. {_SCHEDULER_EXAMPLE}"
+        raise InvalidArgumentError(message) from error
     if not isinstance(scheduler, LRScheduler):
         raise InvalidArgumentError(f"{_SCHEDULER}, but it returned {scheduler!r}. {_SCHEDULER_EXAMPLE}")
     if scheduler.optimizer is not optimizer:
