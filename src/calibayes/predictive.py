@@ -16,7 +16,7 @@ from calibayes.data.sources import Source
 from calibayes.data.sources.input_blocks import input_blocks
 from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
-from calibayes.distributed.rows import whole
+from calibayes.distributed.processes import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posterior.dropout_masks import dropout_layers

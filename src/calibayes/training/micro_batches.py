@@ -1,20 +1,22 @@
-"""The position of a training run, and the micro-batches of its batches."""
+"""The inputs of a step: its position in training, its noise, and the micro-batches of its batch."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from calibayes.data.input_structure import rows
 from calibayes.data.sources import Batch
 from calibayes.distributed import Processes
+from calibayes.randomness import generator_for
 
-__all__ = ["MicroBatch", "TrainingPosition", "split"]
+__all__ = ["MicroBatch", "TrainingPosition", "noise_generators", "split"]
 
 
 class TrainingPosition(NamedTuple):
-    """The position of a training run: epoch, batch within it, and optimiser steps since the start, all from 0."""
+    """The position of a step in training: epoch, batch within it, and optimiser steps since the start, all from 0."""
 
     epoch: int
     batch: int
@@ -22,27 +24,24 @@ class TrainingPosition(NamedTuple):
 
 
 class MicroBatch(NamedTuple):
-    """A micro-batch of one process.
-
-    Attributes:
-        inputs: of the network.
-        targets: class indices; of out-of-domain inputs zeros, which nobody looks at.
-        own: how many of the examples count: all, or none where a process has one of another's.
-        total: how many examples the whole batch has, over all micro-batches and processes.
-        weights: how much each example counts, or ``None``.
-    """
+    """A micro-batch of one process."""
 
     inputs: Any
-    targets: Tensor
-    own: int
-    total: int
+    targets: Tensor  # class indices; unused zeros for out-of-domain inputs
+    own: int  # examples that count: all, or none where a process runs an example of another one
+    total: int  # examples in the whole batch, over all micro-batches and processes
     weights: Tensor | None = None
+
+
+def noise_generators(device: torch.device, seed: int, place: TrainingPosition, samples: range) -> list[torch.Generator]:
+    """A generator for the noise of each θ_r of a step, which depends on its number $r$, however samples are grouped."""
+    return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in samples]
 
 
 def split(batch: Batch, processes: Processes, size: int | None) -> list[MicroBatch]:
     """This process's micro-batches of at most ``size`` examples, or one.
 
-    They are as many as every other process has, since batch norms wait for one another.
+    Every process has equally many, since batch norms wait for one another.
     """
     inputs, targets, total, weights = batch
     sizes = processes.sizes(total)
