@@ -139,7 +139,7 @@ def test_blocks_of_examples_spread_as_examples_do() -> None:
     drawn = [torch.from_numpy(generator.integers(6000, size=6000)) for _ in range(300)]
     for metric in (metrics.nll, metrics.brier, metrics.aurc, metrics.overconfidence, ece, metrics.mmce, metrics.wmmce):
         again = float(np.std([metric(probs[index], targets[index], check=False) for index in drawn]))
-        blocks = float(told[metric.__name__].moves(0.95).deviations[-1].std())
+        blocks = float(told[metric.__name__].chance_deviations(0.95).deviations[-1].std())
         assert blocks == pytest.approx(again, rel=0.15), metric  # 300 replicates know a standard deviation to 4 %
 
 

@@ -144,8 +144,8 @@ def test_a_weight_of_two_is_an_example_twice(function: Any) -> None:
         (np.array([1.0, np.nan, 1.0]), "weight 1 is nan"),
         (np.zeros(3), "at least one positive weight"),
         (np.ones(2), r"shape \[3\].*but got \[2\]"),
-        (np.array(["a", "b", "c"]), "numbers, but got <U1"),
-        ([1, 1, 1], "numbers, but got list"),
+        (np.array(["a", "b", "c"]), "numbers, but got dtype <U1"),
+        ([1, 1, 1], "a torch.Tensor or a numpy.ndarray, but got list"),
     ],
 )
 def test_bad_weights_have_a_named_error(weights: Any, message: str) -> None:
