@@ -10,9 +10,8 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 from tests.report import studies
 
-from calibayes.report.charts import model_class
+from calibayes.report.charts import forest_row, model_class
 from calibayes.report.charts_coverage import coverage_chart
-from calibayes.report.charts_forest import forest_row
 from calibayes.report.charts_reliability import highest_share, reliability_chart
 
 
