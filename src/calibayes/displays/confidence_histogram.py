@@ -64,12 +64,7 @@ class ConfidenceHistogramDisplay:
     ) -> Self:
         """Compute the histogram of a classifier's probabilities; `plot` draws it.
 
-        Args:
-            probs: class probabilities, shape ``[n, K]``, torch or numpy; ``[n]`` for the second of two classes.
-            targets: the true classes, integers of shape ``[n]``.
-            bins: the number of bins, of equal width.
-            weights: how much each example counts, shape ``[n]``; all the same by default.
-            name: a title, such as the name of the classifier.
+        Arguments as `calibayes.metrics.ece`; ``name`` is a title, such as the name of the classifier.
         """
         return cls(bins=reliability_bins(probs, targets, bins, weights=weights), name=name)
 
@@ -117,15 +112,12 @@ class ConfidenceHistogramDisplay:
         return float((self.bins.share * self.bins.confidence.nan_to_num()).sum())
 
     def plot(self, ax: Axes | None = None, *, kind: HistogramKind = "stacked", legend: bool = True) -> Self:
-        """Draw the histogram.
+        """Draw the histogram, and return the display, with ``ax_`` and ``figure_``.
 
         Args:
             ax: the axes to draw into; a new `matplotlib.pyplot` figure by default, which notebooks show.
             kind: ``"stacked"`` puts right on top of wrong decisions; ``"mirrored"`` draws the wrong ones downwards.
             legend: explain the colours and lines.
-
-        Returns:
-            The display itself, with ``ax_`` and ``figure_``.
         """
         if kind not in get_args(HistogramKind):
             raise InvalidArgumentError(f"Expected `kind` to be one of {get_args(HistogramKind)}, but got {kind!r}.")

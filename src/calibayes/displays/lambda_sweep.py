@@ -131,15 +131,12 @@ class SweepDisplay:
         return SweepPoint(lam, median, low, high)
 
     def plot(self, ax: Axes | None = None, *, xscale: AxisScale = "auto", legend: bool = True) -> Self:
-        r"""Draw the curves.
+        r"""Draw the curves, and return the display, with ``ax_`` and ``figure_``.
 
         Args:
             ax: the axes to draw into; a new `matplotlib.pyplot` figure by default, which notebooks show.
             xscale: the axis of $\lambda$; ``"auto"`` is logarithmic, with a linear piece down to 0 where 0 occurs.
             legend: name the schemes.
-
-        Returns:
-            The display itself, with ``ax_`` and ``figure_``.
         """
         if xscale not in get_args(AxisScale):
             raise InvalidArgumentError(f"Expected `xscale` to be one of {get_args(AxisScale)}, but got {xscale!r}.")

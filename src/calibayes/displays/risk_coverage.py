@@ -69,12 +69,7 @@ class RiskCoverageDisplay:
     ) -> Self:
         """Compute the curve of a classifier's probabilities; `plot` draws it.
 
-        Args:
-            probs: class probabilities, shape ``[n, K]``, torch or numpy; ``[n]`` for the second of two classes.
-            targets: the true classes, integers of shape ``[n]``.
-            weights: how much each example counts, shape ``[n]``; all the same by default.
-            name: the name of the classifier, for the legend.
-            target_accuracy: an accuracy to reach, such as 0.95; the coverage that reaches it is marked.
+        Arguments as `calibayes.metrics.accuracy`, and ``name`` and ``target_accuracy`` as the class itself.
         """
         return cls(curve=risk_coverage(probs, targets, weights=weights), name=name, target_accuracy=target_accuracy)
 
@@ -112,15 +107,12 @@ class RiskCoverageDisplay:
         return None if self.target_accuracy is None else float(self.curve.coverage_at(self.target_accuracy))
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, legend: bool = True) -> Self:
-        """Draw the curve, beside any that are in the axes already.
+        """Draw the curve, beside any that are in the axes already, and return the display, with ``ax_`` and ``figure_``.
 
         Args:
             ax: the axes to draw into; a new `matplotlib.pyplot` figure by default, which notebooks show.
             name: the name in the legend, instead of the display's own.
             legend: name the curves and write their AURC.
-
-        Returns:
-            The display itself, with ``ax_`` and ``figure_``.
         """
         ax = axes_or_new(ax, 4.6, 3.4)
         self.ax_, self.figure_ = ax, ax.figure
@@ -132,7 +124,7 @@ class RiskCoverageDisplay:
         ax.set(xlim=(0, 1), ylim=(0, top), xlabel="coverage", ylabel="error rate")
         ax.plot(coverage, risk, gid=_CURVE, label=self._label(name, short=is_small(ax)), zorder=3, **style.on(ax))
         if self.target_accuracy is not None:
-            self._draw_target(ax, style.color)
+            self._draw_target(ax, style.color, self.target_accuracy)
         self._mark_error(ax, style)
         percent_axis(ax.xaxis)
         percent_axis(ax.yaxis)
@@ -159,14 +151,12 @@ class RiskCoverageDisplay:
             numbers.append(f"{self.coverage:.1%}" if short else f"answers {self.coverage:.1%}")
         return ", ".join(numbers) if name is None else f"{name}: {', '.join(numbers)}"
 
-    def _draw_target(self, ax: Axes, color: str) -> None:
-        assert self.target_accuracy is not None
-        assert self.coverage is not None
-        allowed, label = 1 - self.target_accuracy, f"accuracy {100 * self.target_accuracy:.4g}%"
+    def _draw_target(self, ax: Axes, color: str, accuracy: float) -> None:
+        allowed, label, coverage = 1 - accuracy, f"accuracy {100 * accuracy:.4g}%", self.curve.coverage_at(accuracy)
         if label not in ax.get_legend_handles_labels()[1]:
             ax.axhline(allowed, color=INK, linestyle=(0, (1, 2)), linewidth=1, gid=_TARGET, label=label, zorder=2)
-        if self.coverage > 0:
-            ax.vlines(self.coverage, 0, allowed, color=color, linewidth=1, label="_coverage", zorder=2)
+        if coverage > 0:
+            ax.vlines(coverage, 0, allowed, color=color, linewidth=1, label="_coverage", zorder=2)
 
     def _mark_error(self, ax: Axes, style: Line) -> None:
         """Draw a point at full coverage and the error rate beside it, clear of those of earlier models."""

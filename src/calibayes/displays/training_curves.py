@@ -29,7 +29,6 @@ _LOSS = "loss"
 _TRAINING, _VALIDATION = Line(VERMILLION, "-", "s"), Line(GREEN, "-", "D")
 
 _SHOWN = {"cross_entropy": "cross-entropy", "calibration": "AECE", "kl": "KL"}
-_PANEL_NAMES = {"calibration": "aece"}
 _TAKEN = (_LOSS, "aece", "ece", "accuracy")
 _TERMS = ("cross_entropy", "calibration", "kl")
 _TALL = 2.0  # height of the first panel, with several curves and a legend, beside the others
@@ -98,7 +97,7 @@ class HistoryDisplay:
         }
         for name in terms:
             title = _title_of(name)
-            key = _PANEL_NAMES.get(name, f"training {name}" if name in _TAKEN else name)
+            key = "aece" if name == "calibration" else f"training {name}" if name in _TAKEN else name
             panels[key] = _Panel(f"training {title}", {name: (title, _TRAINING)})
         panels["ece"] = _Panel("validation ECE", {"val_ece": ("validation ECE", _VALIDATION)})
         panels["accuracy"] = _Panel("validation accuracy", {"val_accuracy": ("validation accuracy", _VALIDATION)})
@@ -118,14 +117,11 @@ class HistoryDisplay:
         return any(row.get(column, 0.0) != 0.0 for row in self.epochs)
 
     def plot(self, ax: Axes | None = None, *, panels: Sequence[str] | None = None) -> Self:
-        """Draw the panels.
+        """Draw the panels, and return the display, with ``ax_``, ``axes_`` and ``figure_``.
 
         Args:
             ax: the axes to divide into panels, the first with the loss; a new `matplotlib.pyplot` figure by default.
             panels: those to draw below the loss, from ``display.panels``; all by default, none with ``[]``.
-
-        Returns:
-            The display itself, with ``ax_``, ``axes_`` and ``figure_``.
         """
         from matplotlib.ticker import MaxNLocator
 

@@ -14,7 +14,7 @@ from calibayes.metrics.intervals import Draws, NormDraws, PlainDraws, SquaredNor
 from calibayes.metrics.kernel_errors import residual_features, weighted_features
 from calibayes.metrics.metric_values import EvaluationSample
 from calibayes.metrics.null_distribution import null_of_bins, null_of_cells, null_of_classes
-from calibayes.metrics.scaled_gaps import EuclideanGaps, LargestGap, NormGaps
+from calibayes.metrics.scaled_gaps import AbsoluteGaps, EuclideanGaps, LargestGap
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth_error import SmoothGaps
 from calibayes.metrics.tally import PARTS, Tally
@@ -83,7 +83,7 @@ def _of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
     scale = torch.where(weight > 0, weight / weight.sum(), torch.inf).rsqrt()
     rms = NormDraws(EuclideanGaps(gaps * scale, replicated * scale, null * scale))
     return {
-        "ece": NormDraws(NormGaps(gaps, replicated, null, _absolute_sum)),
+        "ece": NormDraws(AbsoluteGaps(gaps, replicated, null)),
         "mce": NormDraws(LargestGap(tally.reliability, len(counts), seed)),
         "rms_calibration_error": rms,
         "ece_squared_debiased": SquaredNormDraws(rms),
@@ -102,7 +102,7 @@ def _of_classes(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
         "brier_uncertainty": SquaredNormDraws(
             NormDraws(EuclideanGaps(whole.frequency - even, each.frequency - even)), most=1 - even
         ),
-        "ece_classwise": NormDraws(NormGaps(gaps * even, replicated * even, null * even, _absolute_sum)),
+        "ece_classwise": NormDraws(AbsoluteGaps(gaps * even, replicated * even, null * even)),
     }
 
 
@@ -119,7 +119,7 @@ def _of_cells(sample: EvaluationSample, measured: dict[str, float], counts: Tens
         EuclideanGaps(residual_features(whole, width), residual_features(each, width), kernel_features(whole.r, null, width))
     )
     return {
-        "ece_equal_mass": NormDraws(NormGaps(gaps, replicated, null_gaps, _absolute_sum)),
+        "ece_equal_mass": NormDraws(AbsoluteGaps(gaps, replicated, null_gaps)),
         "smooth_ece": NormDraws(SmoothGaps(whole, each, null)),
         "mmce": mmce,
         "wmmce": NormDraws(EuclideanGaps(weighted_features(whole, width), weighted_features(each, width))),
@@ -129,7 +129,3 @@ def _of_cells(sample: EvaluationSample, measured: dict[str, float], counts: Tens
             measured["coverage_at_target"], largest_coverage(each, accuracy), float(largest_coverage(whole, accuracy))
         ),
     }
-
-
-def _absolute_sum(gaps: Tensor) -> Tensor:
-    return gaps.abs().sum(-1)

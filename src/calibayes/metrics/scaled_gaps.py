@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +17,7 @@ from torch import Tensor
 from calibayes.metrics.bins import ReliabilityBins
 from calibayes.randomness import derived_seed
 
-__all__ = ["EuclideanGaps", "LargestGap", "NormGaps", "ScaledGaps", "direction", "mixed_noise"]
+__all__ = ["AbsoluteGaps", "EuclideanGaps", "LargestGap", "ScaledGaps", "direction", "mixed_noise"]
 
 
 class ScaledGaps(Protocol):
@@ -39,33 +38,25 @@ class ScaledGaps(Protocol):
         return float((self.errors(s) <= error * (1 + 1e-9)).double().mean())
 
 
-class NormGaps(ScaledGaps):
-    """A vector of gaps and any norm of it.
+class AbsoluteGaps(ScaledGaps):
+    """The sum of absolute gaps $v$, shape ``[D]``, with those of replicates and of a calibrated classifier, ``[B, D]``."""
 
-    Args:
-        gaps: $v$, shape ``[D]``.
-        replicates: $v^*_b$, shape ``[B, D]``.
-        null: gaps of a calibrated classifier by chance, shape ``[B, D]``; see `mixed_noise`.
-        norm: the length of vectors ``[..., D]``.
-    """
-
-    def __init__(self, gaps: Tensor, replicates: Tensor, null: Tensor, norm: Callable[[Tensor], Tensor]) -> None:
-        self._noise, self._null, self._norm = replicates - gaps, null, norm
-        self._gaps = direction(gaps, null)
-        self.observed, self._unit = float(norm(gaps)), float(norm(self._gaps))
+    def __init__(self, gaps: Tensor, replicates: Tensor, null: Tensor) -> None:
+        self._noise, self._null, self._gaps = replicates - gaps, null, direction(gaps, null)
+        self.observed, self._unit = float(gaps.abs().sum()), float(self._gaps.abs().sum())
 
     def errors(self, s: float, *, resampled: bool = False) -> Tensor:
-        """The norm of the noise plus $s v$."""
+        """The absolute sum of the noise plus $s v$."""
         noise = self._noise if resampled else mixed_noise(self._null, self._noise, s)
-        return self._norm(noise + s * self._gaps)
+        return (noise + s * self._gaps).abs().sum(-1)
 
     def truth(self, s: float) -> float:
-        """The norm of $s v$."""
+        """The absolute sum of $s v$."""
         return s * self._unit
 
 
 class EuclideanGaps(ScaledGaps):
-    """The same for the Euclidean norm, whose square is quadratic: a few sums serve all hypotheses.
+    """The same for the Euclidean length, whose square is quadratic: a few sums serve all hypotheses.
 
     ``null`` is the noise of the replicates by default, for a vector that is not zero for a calibrated classifier.
     """

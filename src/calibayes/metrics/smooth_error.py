@@ -44,11 +44,7 @@ class SmoothGaps:
 
     As $\mathrm{smECE}_\sigma$ falls with $\sigma$, the fixed point lies at or below $\hat\sigma$ exactly where
     $\mathrm{smECE}_{\hat\sigma} \le \hat\sigma$: one smoothing tells on which side of the observed error a replicate is.
-
-    Args:
-        cells: the cells of the sample.
-        replicates: those of its replicates.
-        null: residuals of a calibrated classifier by chance in each cell, shape ``[B, C]``.
+    ``null`` holds residuals of a calibrated classifier by chance in each cell, shape ``[B, C]``.
     """
 
     def __init__(self, cells: Cells, replicates: Cells, null: Tensor) -> None:

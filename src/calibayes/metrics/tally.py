@@ -29,17 +29,8 @@ class Tally:
 
     Every example is assigned to one of $G$ blocks at random. To resample the blocks is to resample the examples: the sums of
     a block are sums of independent examples, so the resampled totals have the right covariances, up to the noise of $G$
-    draws (1.6 % of a standard deviation for $G = 2048$).
-
-    Args:
-        classes: $K$.
-        bins: $M$.
-        k: of the top-k accuracy.
-        width: of the kernel.
-        seed: of the assignment to blocks.
-        blocks: $G$; 1 when nothing will be resampled.
-        edges: of the cells of confidence; without them, cells are not kept.
-        parts: which sums to keep.
+    draws (1.6 % of a standard deviation for $G = 2048$). One block is enough if nothing will be resampled; without the edges
+    of cells of confidence, cells are not kept. ``parts`` are the sums to keep.
     """
 
     def __init__(

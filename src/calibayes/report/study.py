@@ -38,7 +38,7 @@ class Model:
         name: its name.
         scores: every metric, with intervals.
         verdict: the judgement of its confidence.
-        mended: the effect of temperature scaling; None if there are too few examples to try.
+        temperature: the effect of temperature scaling; None if there are too few examples to try.
         reliability: the bins of its reliability diagram.
         risk_coverage: its risk–coverage curve.
     """
@@ -46,7 +46,7 @@ class Model:
     name: str
     scores: Scores
     verdict: Verdict
-    mended: TemperatureEffect | None
+    temperature: TemperatureEffect | None
     reliability: ReliabilityBins
     risk_coverage: RiskCoverage
 
@@ -202,7 +202,7 @@ def _model(model: Model, level: float) -> dict[str, Any]:
             name: {"value": value, **(ends[name]._asdict() if name in ends else {"low": None, "high": None})}
             for name, value in scores.values.items()
         },
-        "temperature": None if model.mended is None else vars(model.mended),
+        "temperature": None if model.temperature is None else vars(model.temperature),
         "reliability": _bins(model.reliability, level),
         "risk_coverage": _thinned(model.risk_coverage),
         "per_class": [vars(each) for each in scores.per_class],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from calibayes.metrics import METRICS, Difference
 from calibayes.metrics.score_table import BELOW, shown
@@ -19,18 +19,6 @@ __all__ = ["show"]
 
 _WIDTH = 110  # if the output is not a terminal
 _MAIN = ("accuracy", "nll", "brier", "ece", "smooth_ece", "aurc")
-
-
-class _Column(NamedTuple):
-    """A column of numbers: its title and its cells."""
-
-    title: str
-    cells: list[str]
-
-    @property
-    def width(self) -> int:
-        """The width at which no number is cut off, with the space around it."""
-        return 3 + max(len(line) for cell in self.cells for line in cell.splitlines())
 
 
 def show(study: Study, console: Console) -> None:
@@ -59,22 +47,20 @@ def _footnote(study: Study) -> str:
 
 
 def _scores(study: Study, width: int) -> Iterator[Table]:
-    columns = []
+    columns = {}
     for model in study.models:
         cells = []
         for metric in METRICS:
             ends = model.scores.intervals.get(metric.name)
             value = shown(metric.name, getattr(model.scores, metric.name))
             cells.append(value if ends is None else f"{value}  ({_span(metric.name, ends.low, ends.high)})")
-        columns.append(_Column(model.name if len(study.models) > 1 else "value", cells))
+        columns[model.name if len(study.models) > 1 else "value"] = cells
     return _tables("metric", [study.models[0].scores.title(metric.name) for metric in METRICS], columns, width)
 
 
 def _differences(study: Study, width: int) -> Iterator[Table]:
     scores = study.models[0].scores
-    columns = [
-        _Column(scores.title(name), [_difference(name, pair.differences[name]) for pair in study.pairs]) for name in _MAIN
-    ]
+    columns = {scores.title(name): [_difference(name, pair.differences[name]) for pair in study.pairs] for name in _MAIN}
     return _tables("difference", [f"{pair.first} - {pair.second}" for pair in study.pairs], columns, width)
 
 
@@ -83,30 +69,33 @@ def _difference(name: str, difference: Difference) -> str:
     return f"{difference.value:+.4f}{mark}\n({_span(name, difference.low, difference.high)})"
 
 
-def _tables(first: str, names: Sequence[str], columns: Sequence[_Column], width: int) -> Iterator[Table]:
+def _tables(first: str, names: Sequence[str], columns: Mapping[str, list[str]], width: int) -> Iterator[Table]:
     """The columns beside the names of the rows, in as many tables as needed to cut off no number."""
     room = width - 2 - min(3 + max(map(len, (first, *names))), width // 3)
-    begin = 0
-    while begin < len(columns):
-        end, used = begin + 1, columns[begin].width
-        while end < len(columns) and used + columns[end].width <= room:
-            used += columns[end].width
-            end += 1
-        yield _table(first, names, columns[begin:end])
-        begin = end
+    chosen: dict[str, list[str]] = {}
+    for title, cells in columns.items():
+        if chosen and sum(3 + _width(each) for each in (*chosen.values(), cells)) > room:
+            yield _table(first, names, chosen)
+            chosen = {}
+        chosen[title] = cells
+    yield _table(first, names, chosen)
 
 
-def _table(first: str, names: Sequence[str], columns: Sequence[_Column]) -> Table:
+def _width(cells: Sequence[str]) -> int:
+    return max(len(line) for cell in cells for line in cell.splitlines())
+
+
+def _table(first: str, names: Sequence[str], columns: Mapping[str, list[str]]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column(first, overflow="fold")
-    for column in columns:
-        table.add_column(Text(column.title), justify="right", overflow="fold", min_width=column.width - 3)
-    for name, *cells in zip(names, *(column.cells for column in columns), strict=True):
-        table.add_row(Text(name), *cells)
+    for title, cells in columns.items():
+        table.add_column(Text(title), justify="right", overflow="fold", min_width=_width(cells))
+    for name, *row in zip(names, *columns.values(), strict=True):
+        table.add_row(Text(name), *row)
     return table
 
 
