@@ -81,8 +81,8 @@ def test_paired_differences_hold_the_true_difference() -> None:
     count = dict.fromkeys(true_a, 0)
     for seed in range(60):
         (sharp, targets), (soft, _) = classifier(400, 0.6, seed=seed), classifier(400, 1.0, seed=seed)
-        for name, found in differences(sharp, soft, targets, replicates=200, seed=seed).items():
-            count[name] += found.low - 1e-12 <= true_a[name] - true_b[name] <= found.high + 1e-12
+        for name, gain in differences(sharp, soft, targets, replicates=200, seed=seed).items():
+            count[name] += gain.low - 1e-12 <= true_a[name] - true_b[name] <= gain.high + 1e-12
     checked = ("nll", "brier", "ece", "ece_equal_mass", "ece_classwise", "smooth_ece", "mmce", "rms_calibration_error", "aurc")
     assert {name: count[name] for name in checked if count[name] < 51} == {}  # of 60; fewer in 1 of 600
 
@@ -90,15 +90,15 @@ def test_paired_differences_hold_the_true_difference() -> None:
 def test_pairing_makes_the_difference_of_like_models_sharp() -> None:
     probs, targets = classifier(1500, 1.0, seed=0)
     other = (probs.log() / 0.95).softmax(-1)
-    found = differences(probs, other, targets, replicates=300)["nll"]
+    gain = differences(probs, other, targets, replicates=300)["nll"]
     alone, alone_ece = (evaluate(probs, targets, replicates=300).intervals[name] for name in ("nll", "ece"))
-    assert found.high - found.low < 0.1 * (alone.high - alone.low)
+    assert gain.high - gain.low < 0.1 * (alone.high - alone.low)
     same = differences(probs, probs, targets, replicates=100)
     assert all(each.value == 0 and each.low == 0 == each.high for each in same.values())
     turned = differences(other, probs, targets, replicates=300)["nll"]
     ece_apart = differences(probs, (probs.log() / 0.995).softmax(-1), targets, replicates=300)["ece"]
     assert ece_apart.high - ece_apart.low < 0.5 * (alone_ece.high - alone_ece.low)
-    assert (turned.value, turned.low, turned.high) == pytest.approx((-found.value, -found.high, -found.low), abs=1e-4)
+    assert (turned.value, turned.low, turned.high) == pytest.approx((-gain.value, -gain.high, -gain.low), abs=1e-4)
 
 
 def test_the_seed_decides_the_intervals() -> None:
@@ -170,9 +170,9 @@ def test_an_infinite_loss_has_an_honest_interval() -> None:
     assert math.isfinite(scores.intervals["nll"].low)
     assert scores.intervals["nll"].high == math.inf
     assert all(math.isfinite(high) for name, (_, high) in scores.intervals.items() if name != "nll")
-    found = differences(probs, torch.full((100, 2), 0.5), targets, replicates=200)["nll"]
-    assert found == (math.inf, math.inf, math.inf)
-    assert found.clear
+    difference = differences(probs, torch.full((100, 2), 0.5), targets, replicates=200)["nll"]
+    assert difference == (math.inf, math.inf, math.inf)
+    assert difference.clear
     both = differences(probs, probs, targets, replicates=200)["nll"]
     assert not both.clear
 
@@ -195,9 +195,9 @@ def test_the_debiased_error_has_no_bias_where_confidences_are_those_of_bins() ->
     middles = torch.tensor([0.55, 0.65, 0.75, 0.85, 0.95], dtype=torch.float64)
     r = middles[torch.arange(100) % 5]
     for gap in (0.0, 0.1):
-        found = [metrics.ece_squared_debiased(*says(r, r - gap, seed), bins=10, check=False) for seed in range(600)]
-        error = float(np.std(found)) / math.sqrt(600)
-        assert np.mean(found) == pytest.approx(gap**2, abs=3.5 * error)
+        estimates = [metrics.ece_squared_debiased(*says(r, r - gap, seed), bins=10, check=False) for seed in range(600)]
+        error = float(np.std(estimates)) / math.sqrt(600)
+        assert np.mean(estimates) == pytest.approx(gap**2, abs=3.5 * error)
 
 
 def test_bins_of_one_example_do_not_break_the_debiased_error() -> None:
@@ -230,8 +230,8 @@ def test_the_largest_gap_of_a_single_example_is_no_evidence() -> None:
 
 def test_a_difference_lies_within_its_interval() -> None:
     (sharp, targets), (soft, _) = classifier(200, 0.8, seed=1), classifier(200, 1.1, seed=1)
-    for found in differences(sharp, soft, targets, replicates=100).values():
-        assert found.low <= found.value <= found.high
+    for difference in differences(sharp, soft, targets, replicates=100).values():
+        assert difference.low <= difference.value <= difference.high
 
 
 def test_replicates_hold_as_many_blocks_as_there_are() -> None:
