@@ -77,5 +77,5 @@ def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differen
 
 def _moved(probs: Probs, targets: Tensor) -> dict[str, ChanceDeviations]:
     sample = EvaluationSettings(seed=_SEED, parts=_PARTS).sample(as_predictions(probs, targets, check=False), resample=True)
-    told = draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS)
-    return {score: told[score].moves(LEVEL) for score in COMPARED}
+    resampled = draws(sample, values(sample, _PARTS), DRAWS, _SEED, _PARTS)
+    return {score: resampled[score].chance_deviations(LEVEL) for score in COMPARED}
