@@ -133,7 +133,7 @@ def special(tmp_path: Path) -> Iterator[dict[str, Path]]:
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket"])
 def test_what_is_no_file_is_refused_at_once(kind: str, special: dict[str, Path], tmp_path: Path) -> None:
     (message,) = refusals(special[kind], tmp_path)
-    assert f"this is {kind}. Write what it gives to a file" in message
+    assert f"this is {kind}. Write its output to a file" in message
 
 
 def test_a_pipe_among_texts_images_or_settings_is_refused_at_once(tmp_path: Path) -> None:

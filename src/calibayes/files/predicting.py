@@ -21,7 +21,7 @@ from calibayes.files.rows import row_blocks
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.table_columns import CategoryColumn
 from calibayes.tables import RowBlock, TableOptions
-from calibayes.tables.spelling import key
+from calibayes.tables.numbers import label_key
 from calibayes.wording import counted, listed, shown, shown_path
 
 __all__ = ["Predicted", "predict_file"]
@@ -165,7 +165,7 @@ class PredictionNotes:
         self._unseen: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._first: dict[str, str] = {}
-        self._label, self._classes = label, {key(name) for name in model.classes}
+        self._label, self._classes = label, {label_key(name) for name in model.classes}
         self._unlabelled, self._strange = 0, ""
 
     def look(self, block: RowBlock) -> None:
@@ -178,7 +178,7 @@ class PredictionNotes:
                 self._first.setdefault(column.name, first)
         if self._label is not None:
             counts = Counter(block.cells(self._label).to_pylist())
-            bad = {text: count for text, count in counts.items() if text is None or key(text) not in self._classes}
+            bad = {text: count for text, count in counts.items() if text is None or label_key(text) not in self._classes}
             self._unlabelled += sum(bad.values())
             self._strange = self._strange or next((text for text in bad if text is not None), "")
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
 from calibayes.tables import RowBlock
-from calibayes.tables.numbers import MISSING, parse_numbers
-from calibayes.tables.spelling import is_integer, key
+from calibayes.tables.numbers import MISSING, is_whole_number, label_key, parse_numbers
 from calibayes.wording import counted, listed, shown
 
 __all__ = ["SplitLabels", "SplitRows", "labels_of", "parts_of", "shared"]
@@ -65,7 +64,7 @@ def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
         raise DataError(f"The column {shown(target)} is empty: there is nothing to learn.")
     if absent:
         notes.append(f"{counted(absent, 'row')} without a label in {shown(target)}: left out.")
-    texts = [None if value is None else key(value) for value in column.to_pylist()]
+    texts = [None if value is None else label_key(value) for value in column.to_pylist()]
     counts = Counter(text for text in texts if text is not None)
     _refuse_amounts(column, counts, target, decimal)
     rare = sorted(label for label, count in counts.items() if count < _LEAST)
@@ -133,7 +132,7 @@ def _labels(column: Any, target: str, decimal: str) -> tuple[Any, list[str]]:
 
 def _refuse_amounts(column: Any, counts: Counter[str], target: str, decimal: str) -> None:
     """Raise where the target is an amount, or a text of its own in every row, rather than a class."""
-    whole = all(map(is_integer, counts))
+    whole = all(map(is_whole_number, counts))
     if len(counts) > _MOST_NUMBERS and not whole and _are_numbers(column, decimal).all():
         what = f"{len(counts):,} different numbers, like {listed(list(counts)[:3])}: an amount rather than a class"
     elif len(counts) > _MOST_CLASSES:
@@ -149,4 +148,4 @@ def _are_numbers(column: Any, decimal: str) -> npt.NDArray[np.bool_]:
 
 def _ordered(labels: Sequence[str] | Counter[str]) -> tuple[str, ...]:
     """Whole numbers by their size, everything else by its text."""
-    return tuple(sorted(labels, key=Decimal if all(map(is_integer, labels)) else None))
+    return tuple(sorted(labels, key=Decimal if all(map(is_whole_number, labels)) else None))

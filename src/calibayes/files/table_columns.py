@@ -11,7 +11,7 @@ import numpy.typing as npt
 from calibayes.files.checked_fields import Fields
 from calibayes.tables import RowBlock
 from calibayes.tables.dates import DATE_PARTS, date_parts
-from calibayes.tables.spelling import key
+from calibayes.tables.numbers import label_key
 
 __all__ = ["CategoryColumn", "DateColumn", "InputColumn", "NumberColumn", "categories", "column_from", "standardised"]
 
@@ -192,4 +192,4 @@ def categories(block: RowBlock, name: str) -> Any:
     import pyarrow as pa
 
     column = block.cells(name).dictionary_encode()
-    return pa.array([key(text) for text in column.dictionary.to_pylist()], pa.large_string()).take(column.indices)
+    return pa.array([label_key(text) for text in column.dictionary.to_pylist()], pa.large_string()).take(column.indices)

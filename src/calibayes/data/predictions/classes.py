@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibayes.data.predictions.raw_predictions import Ints, RawPredictions, problem
-from calibayes.tables.numbers import not_finite
-from calibayes.tables.spelling import is_integer, key
+from calibayes.tables.numbers import is_whole_number, label_key, not_finite
 from calibayes.wording import counted, listed, shown
 
 __all__ = ["classes_of", "match"]
@@ -41,9 +40,9 @@ def match(values: Sequence[str], names: Sequence[str]) -> Ints:
         array([ 1,  0, -1])
     """
     exact = {name: place for place, name in enumerate(names)}
-    counts = Counter(key(name) for name in names)
-    loose = {key(name): place for place, name in enumerate(names) if counts[key(name)] == 1}
-    return np.array([exact.get(value, loose.get(key(value), -1)) for value in values], dtype=np.int64)
+    counts = Counter(label_key(name) for name in names)
+    loose = {label_key(name): place for place, name in enumerate(names) if counts[label_key(name)] == 1}
+    return np.array([exact.get(value, loose.get(label_key(value), -1)) for value in values], dtype=np.int64)
 
 
 def classes_of(raw: RawPredictions, positive: str | None) -> tuple[tuple[str, ...], Ints]:
@@ -74,7 +73,7 @@ def _many_classes(raw: RawPredictions, positive: str | None) -> tuple[tuple[str,
 
 def _places(values: Sequence[str], names: Sequence[str]) -> Ints | None:
     """Whole numbers as places 0 … K-1 among names that are not numbers themselves; None if they are not that."""
-    if all(map(is_integer, names)) or not all(map(is_integer, values)):
+    if all(map(is_whole_number, names)) or not all(map(is_whole_number, values)):
         return None
     return match(values, [str(place) for place in range(len(names))])
 
@@ -84,7 +83,7 @@ def _unknown(raw: RawPredictions, names: Sequence[str], index: Ints) -> Exceptio
     row = int(np.argmax(unknown[raw.labels.codes]))
     value = raw.labels.values[raw.labels.codes[row]]
     what = f"the label {shown(value)} is none of the {len(names)} classes {listed(names)}. "
-    if all(is_integer(label) for label in raw.labels.values):
+    if all(is_whole_number(label) for label in raw.labels.values):
         what += f"Labels that are numbers are class names or count the classes from 0 to {len(names) - 1}. "
         numbers = [float(label) for label in raw.labels.values]
         if min(numbers) >= 1 and max(numbers) == len(names):
@@ -103,8 +102,8 @@ def _two_classes(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
     if place is None and positive is not None:
         what = f"--positive {shown(positive)} is none of the labels {listed((first, second))}. Name one of them."
         raise problem(raw.place.path, what)
-    if place is None and key(naming) in ("0", "1"):
-        place = int(key(naming))
+    if place is None and label_key(naming) in ("0", "1"):
+        place = int(label_key(naming))
     if place is None and naming != column and naming.lower() not in _NO_CLASS:
         what = f"the column {shown(column)} speaks of {shown(naming)}, which is none of the labels {listed((first, second))}. "
         raise problem(raw.place.path, what + "Name the label that it speaks of: --positive.")
@@ -116,17 +115,17 @@ def _two_classes(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
 
 def _in_order(first: str, second: str) -> bool:
     """Whether it is plain which of two labels a bare probability is about: the larger number, or the one that says yes."""
-    if all(map(is_integer, (first, second))):
+    if all(map(is_whole_number, (first, second))):
         return True
-    pair = (key(first).lower(), key(second).lower())
-    return any(pair == (key(low).lower(), key(high).lower()) for low, high in _OPPOSITES)
+    pair = (label_key(first).lower(), label_key(second).lower())
+    return any(pair == (label_key(low).lower(), label_key(high).lower()) for low, high in _OPPOSITES)
 
 
 def _both(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
     """The two label values in order, also where all examples have the same."""
     column = raw.used.scores[0]
     # The first spelling stands for 1 and 1.0; texts that differ in spaces are different labels.
-    spellings = {value if value != value.strip() else key(value): value for value in reversed(_sorted(raw.labels.values))}
+    spellings = {value if value != value.strip() else label_key(value): value for value in reversed(_sorted(raw.labels.values))}
     values = list(reversed(spellings.values()))
     if len(values) > 2:
         kind = "logits" if raw.logits else "probabilities"
@@ -136,12 +135,12 @@ def _both(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
         return values[0], values[1]
     value = values[0]
     for low, high in _OPPOSITES:
-        if key(value).lower() in (key(low), key(high)):
-            return (value, high) if key(value).lower() == key(low) else (low, value)
+        if label_key(value).lower() in (label_key(low), label_key(high)):
+            return (value, high) if label_key(value).lower() == label_key(low) else (low, value)
     if positive is None:
         what = f"every label is {shown(value)}, so {shown(column)} may speak of it or of another class. "
         raise problem(raw.place.path, what + "Name the class that it speaks of: --positive.")
-    return (f"not {value}", value) if key(positive) == key(value) else (value, positive)
+    return (f"not {value}", value) if label_key(positive) == label_key(value) else (value, positive)
 
 
 def _sorted(values: Sequence[str]) -> list[str]:

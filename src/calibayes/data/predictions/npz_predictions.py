@@ -12,7 +12,7 @@ from calibayes.data.predictions.find_columns import LABEL_NAMES
 from calibayes.data.predictions.npz_arrays import NpzArrays
 from calibayes.data.predictions.prediction_table import ColumnsUsed
 from calibayes.data.predictions.raw_predictions import RawPredictions, TextColumn, problem
-from calibayes.tables.spelling import is_integer, key
+from calibayes.tables.numbers import is_whole_number, label_key
 from calibayes.wording import counted, listed, shown
 
 __all__ = ["read_npz"]
@@ -112,8 +112,8 @@ def _by_place(arrays: NpzArrays, label: str, labels: TextColumn, names: tuple[st
     """Integer labels count classes from 0, unless the classes themselves are called by numbers and that fits alone."""
     places = [str(place) for place in range(len(names))]
     fits_place = bool((match(labels.values, places) >= 0).all())
-    fits_name = bool((match(labels.values, names) >= 0).all()) and all(is_integer(name) for name in names)
-    if fits_place and fits_name and [key(name) for name in names] != places:
+    fits_name = bool((match(labels.values, names) >= 0).all()) and all(is_whole_number(name) for name in names)
+    if fits_place and fits_name and [label_key(name) for name in names] != places:
         what = f"the labels {listed(labels.values)} in {shown(label)} may be class names ({listed(names)}) or count from 0. "
         raise problem(arrays.path, what + "Store them as texts (astype(str)) if they are names, or leave class_names out.")
     if not fits_place:
