@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from calibayes.checks import positive_integer
-from calibayes.data.predictions.column_names import said_by
+from calibayes.data.predictions.column_names import named_score
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.folders import FILE, LABEL
 from calibayes.files.model import Model
@@ -144,7 +144,7 @@ class _Carried:
 
 def _check_kept(name: str) -> None:
     """Raise if a column would be taken for one of those that are written."""
-    if name in _OURS or said_by(name) is not None:
+    if name in _OURS or named_score(name) is not None:
         raise InvalidArgumentError(
             f"Expected --keep not to name {name!r}, which would be taken for one of the columns that are written. Rename it."
         )

@@ -38,9 +38,7 @@ class TableOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", _codec_name(self.encoding))
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise InvalidArgumentError(
-                f"Expected `delimiter` to be one character like ',' or ';', but got {self.delimiter!r}."
-            )
+            raise InvalidArgumentError(f"Expected `delimiter` to be one character like ',' or ';', but got {self.delimiter!r}.")
         if self.decimal not in (".", ","):
             raise InvalidArgumentError(f"Expected `decimal` to be '.' or ',', but got {self.decimal!r}.")
         if self.delimiter == self.decimal:

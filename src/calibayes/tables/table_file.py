@@ -60,6 +60,8 @@ class RowBlock:
 class RowSource(ABC):
     """The source of some rows, a file or folder unless ``path`` is None: it knows the place of each cell."""
 
+    column_noun = "column"
+
     def __init__(self, path: Path | None, options: TableOptions) -> None:
         self.path, self.options = path, options
 
@@ -70,8 +72,8 @@ class RowSource(ABC):
     @final
     def where(self, row: int | None = None, column: str | None = None) -> str:
         """Return the place of a row, a column or a cell: ``line 17, column 'p_cat'``."""
-        places = [None if row is None else self.row_name(row), None if column is None else f"column {shown(column)}"]
-        return ", ".join(filter(None, places))
+        named = [] if column is None else [f"{self.column_noun} {shown(column)}"]
+        return ", ".join([*([] if row is None else [self.row_name(row)]), *named])
 
     @final
     def problem(self, what: str, row: int | None = None, column: str | None = None) -> DataError:
