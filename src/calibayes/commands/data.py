@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from calibayes.errors import CalibayesError
-from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, stdout_console
+from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, status_console, stdout_console
 
 __all__ = ["app"]
 
@@ -35,14 +34,14 @@ def get(
     After an interruption, run the same command again to resume the download.
     """
     from calibayes.data.data_folder import data_folder
-    from calibayes.data.fetching import SETS, data_set, obtain, progress_for
+    from calibayes.data.fetching import SETS, DownloadProgress, data_set, obtain
 
     named = {name: data_set(name) for name in names if name != "all"}
     wanted = list((SETS if "all" in names else named).values())
     failed = False
     for each in wanted:
         try:
-            with progress_for(True, sys.stderr) as watch:
+            with DownloadProgress(status_console()) as watch:
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
             typer.echo("Stopped. The partial download is kept; run the same command again to resume it.", err=True)

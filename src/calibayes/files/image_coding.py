@@ -16,7 +16,7 @@ from torch import Tensor
 
 from calibayes.errors import DataError
 from calibayes.files.checked_fields import Fields
-from calibayes.files.folders import FILE
+from calibayes.files.read_rows import FILE
 from calibayes.files.settings import DataSettings
 from calibayes.tables import RowBlock
 from calibayes.tables.formats import check_regular

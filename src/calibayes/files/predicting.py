@@ -14,10 +14,10 @@ import numpy as np
 from calibayes.checks import positive_integer
 from calibayes.data.predictions.column_names import named_score
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.files.folders import FILE, LABEL
+from calibayes.files.read_rows import FILE, LABEL
 from calibayes.files.model import Model
 from calibayes.files.prediction_writer import written
-from calibayes.files.rows import row_blocks
+from calibayes.files.read_rows import row_blocks
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.table_columns import CategoryColumn
 from calibayes.tables import RowBlock, TableOptions

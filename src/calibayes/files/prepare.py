@@ -16,10 +16,10 @@ from calibayes.data.glove import glove
 from calibayes.data.splits import Splits
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files.codings import Coding
-from calibayes.files.folders import FILE, LABEL, TEXT
+from calibayes.files.read_rows import FILE, LABEL, TEXT
 from calibayes.files.image_coding import fit_images, network_for
 from calibayes.files.networks import NetworkPlan
-from calibayes.files.rows import read_rows
+from calibayes.files.read_rows import read_rows
 from calibayes.files.settings import DataSettings
 from calibayes.files.split import SplitRows, labels_of, parts_of, shared
 from calibayes.files.table_coding import TableCoding, fit_table

@@ -11,8 +11,8 @@ import pytest
 from tests.files.made import HEADER, rows, write_csv
 
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.files import rows as rows_module
-from calibayes.files.rows import read_rows, row_blocks
+from calibayes.files import read_rows as rows_module
+from calibayes.files.read_rows import read_rows, row_blocks
 from calibayes.tables import TableOptions, frame_block
 
 BODY = rows(40)
