@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from calibayes.commands.data_options import option
 from calibayes.errors import CalibayesError
 from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, status_console, stdout_console
 
@@ -17,8 +18,7 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, help="Download the data sets of the experiments, and list those on this machine.")
 
 _Folder = Annotated[
-    Path | None,
-    typer.Option(help="The folder that holds the data sets.", show_default="CALIBAYES_DATA, or calibayes in the user's cache"),
+    Path | None, option("The folder that holds the data sets.", "CALIBAYES_DATA, or calibayes in the user's cache")
 ]
 
 
@@ -50,7 +50,7 @@ def get(
             print_error(error)
             failed = True
         else:
-            extra = "" if state.status == "whole" else f" ({state.note}; remove it to get all)"
+            extra = "" if state.status == "whole" else f" ({state.note}; remove it to download all)"
             typer.echo(f"{each.title}: {data_folder(folder) / each.place}{extra}")
     if failed:
         raise typer.Exit(EXIT_INVALID_INPUT)
@@ -90,7 +90,6 @@ def list_(
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-
     from calibayes.wording import megabytes
 
     console = stdout_console()

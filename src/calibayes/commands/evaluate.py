@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
@@ -24,16 +25,12 @@ def evaluate(
             show_default=False,
         ),
     ],
-    label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="detected")] = None,
+    label: Annotated[str | None, option("The column of the true classes.", "detected")] = None,
     columns: Annotated[
-        str | None,
-        typer.Option(help="The columns of the probabilities: a pattern like 'p_*', or their names.", show_default="detected"),
+        str | None, option("The columns of the probabilities: a pattern like 'p_*', or their names.", "detected")
     ] = None,
     logits: Annotated[
-        bool | None,
-        typer.Option(
-            "--logits/--probabilities", help="Whether the columns hold logits or probabilities.", show_default="by their names"
-        ),
+        bool | None, option("Whether the columns hold logits or probabilities.", "by their names", "--logits/--probabilities")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="A column with the weight of each row.")] = None,
     id: Annotated[str | None, typer.Option(help="A column to match the rows of several files by.")] = None,

@@ -1,4 +1,4 @@
-"""`calibayes predict`: what a trained model says about a file of any length."""
+"""`calibayes predict`: the predictions of a trained model for a file of any length."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console
 
@@ -27,21 +28,13 @@ def predict(
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write predictions to: .csv or .parquet.")] = Path(
         "predictions.csv"
     ),
-    abstain_below: Annotated[
-        float | None, typer.Option(help="Abstain where the confidence is lower: leave the decision empty.", show_default=False)
-    ] = None,
+    abstain_below: Annotated[float | None, option("Abstain where the confidence is lower: leave the decision empty.")] = None,
     temperature: Annotated[
         bool, typer.Option("--temperature", help="Apply the temperature that was fitted during training.")
     ] = False,
-    target: Annotated[
-        str | None, typer.Option(help="The column of the true classes.", show_default="the one used in training, if present")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="A column to copy to the output, like an id; may be repeated.", show_default=False)
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(help="Samples of the weights that a prediction averages over.", show_default="as in training")
-    ] = None,
+    target: Annotated[str | None, option("The column of the true classes.", "the one used in training, if present")] = None,
+    keep: Annotated[list[str] | None, option("A column to copy to the output, like an id; may be repeated.")] = None,
+    samples: Annotated[int | None, option("Samples of the weights that a prediction averages over.", "as in training")] = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
     decimal: given.Decimal = None,
@@ -60,7 +53,7 @@ def predict(
 
     from calibayes.files import load, predict_file
 
-    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
+    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "the model or the data to read")
     console, aside = stdout_console(), status_console()
     done = predict_file(
         load(model),
@@ -74,10 +67,7 @@ def predict(
         **given.typed_in(ctx, given.TABLE_OPTIONS),
         say=lambda line: print_line(aside, line),
     )
-    told = [f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %."]
-    if abstain_below is not None:
-        told.append(f"Abstained on {done.abstained:,}.")
-    lines = [" ".join(told), f"Written: {out}"]
+    abstained = "" if abstain_below is None else f" Abstained on {done.abstained:,}."
+    print_line(console, f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %.{abstained}\nWritten: {out}")
     if done.labelled:
-        lines.append(f"Next: calibayes evaluate {shlex.quote(str(out))}")
-    print_line(console, "\n".join(lines))
+        print_line(console, f"Next: calibayes evaluate {shlex.quote(str(out))}")

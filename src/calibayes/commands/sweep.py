@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calibayes.commands.data_options import option
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
@@ -34,7 +35,7 @@ __all__ = ["sweep"]
 
 _FASHION = "calibayes.recipes.fashion:fashion_trial"
 _SHOWN = tuple(f"final.{part}" for part in ("test.accuracy", "test.nll", "test.brier", "test.ece", "scaled.nll", "scaled.ece"))
-_WIDEST = 1000  # a row stays a line where no terminal cuts it
+_WIDEST = 1000  # a row stays on one line if it is not printed to a terminal
 
 
 def sweep(
@@ -42,35 +43,22 @@ def sweep(
         Path | None, typer.Argument(help="A TOML file with the trial, its settings and the folder.", show_default=False)
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting and its values, like lam=1,3,10; every combination is run.", show_default=False),
+        list[str] | None, option("A setting and its values, like lam=1,3,10; every combination is run.", False, "--set")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="The number of runs per combination, with seed=0,1,….")] = None,
-    trial: Annotated[
-        str | None, typer.Option(help="The function to run, as package.module:function.", show_default="train on Fashion-MNIST")
-    ] = None,
+    trial: Annotated[str | None, option("The function to run, as package.module:function.", "train on Fashion-MNIST")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The folder for results; run the command again with the same folder to continue.",
-            show_default="calibayes-sweep",
-        ),
+        option("The folder for results; run the command again with the same folder to continue.", "calibayes-sweep"),
     ] = None,
     backend: Annotated[str, typer.Option(help="Where trials run: local, ray or dask.")] = "local",
-    address: Annotated[str | None, typer.Option(help="The address of the cluster.", show_default="a new local one")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="The number of trials to run in parallel.", show_default="one per core")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="The number of threads per trial.", show_default="cores divided by workers")
-    ] = None,
+    address: Annotated[str | None, option("The address of the cluster.", "a new local one")] = None,
+    workers: Annotated[int | None, option("The number of trials to run in parallel.", "one per core")] = None,
+    threads: Annotated[int | None, option("The number of threads per trial.", "cores divided by workers")] = None,
     retries: Annotated[int, typer.Option(help="How often to retry a trial whose process was killed.")] = 2,
     keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not retry trials that failed before.")] = False,
     show: Annotated[
-        str | None,
-        typer.Option(
-            help="The numbers to print, like final.test.nll,final.test.ece.", show_default="the main ones, or the first"
-        ),
+        str | None, option("The numbers to print, like final.test.nll,final.test.ece.", "the main ones, or the first")
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log each trial to MLflow (MLFLOW_TRACKING_URI, or files).")] = False,
     experiment: Annotated[str, typer.Option(help="The name of the MLflow experiment.")] = "calibayes",
@@ -104,7 +92,7 @@ def sweep(
     if dry_run:
         for each in settings:
             check(each)
-        _say_what_is_missing(console, settings, Store(folder), name, plan.version, keep_failures)
+        _print_plan(console, settings, Store(folder), name, plan.version, keep_failures)
         return
     columns = tuple(show.split(",")) if show else _SHOWN if name == _FASHION else ()
     begin = time.monotonic()
@@ -140,7 +128,7 @@ def _check_of(trial: str) -> Callable[[dict[str, Any]], object]:
 
 
 def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Path, **others: Any) -> Sweep:
-    """The sweep; Ctrl-C ends it with a line that says how to go on."""
+    """Run the sweep; Ctrl-C ends it with a line that says how to continue."""
     import calibayes
 
     try:
@@ -156,7 +144,7 @@ def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], fol
 
     try:
         table = summary_table(found, columns)
-    except InvalidArgumentError as error:  # a misspelt name is no reason to show nothing of a long sweep
+    except InvalidArgumentError as error:  # show the results of a long sweep even if a name is misspelt
         print_line(console, str(error))
         table = summary_table(found)
     print_results(console, table, width=_WIDEST)
@@ -168,7 +156,7 @@ def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], fol
     print_line(console, f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
 
 
-def _say_what_is_missing(
+def _print_plan(
     console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str, keep_failures: bool
 ) -> None:
     keys = _keys(function_and_name(name)[1], version, settings)
@@ -187,7 +175,7 @@ def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list
 
 
 def _known(store: Store, keys: list[str], damaged: Callable[[Path, DamagedError], None]) -> dict[str, bool]:
-    """The keys whose results are there, and whether they are no failures."""
+    """Return the keys that have results, and True for those that did not fail."""
     return {record.key: record.error is None for _, record in store.records(damaged, keys)}
 
 

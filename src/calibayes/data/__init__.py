@@ -9,14 +9,4 @@ from calibayes.data.fetching import fetch
 from calibayes.data.newsgroups import Articles, Texts, newsgroups, newsgroups_articles
 from calibayes.data.splits import Splits
 
-__all__ = [
-    "Articles",
-    "Augmented",
-    "Splits",
-    "Texts",
-    "cifar10",
-    "fashion_mnist",
-    "fetch",
-    "newsgroups",
-    "newsgroups_articles",
-]
+__all__ = ["Articles", "Augmented", "Splits", "Texts", "cifar10", "fashion_mnist", "fetch", "newsgroups", "newsgroups_articles"]

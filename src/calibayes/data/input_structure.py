@@ -52,9 +52,7 @@ def tensors_in(inputs: Any) -> list[Tensor]:
     if isinstance(inputs, Tensor):
         return [inputs]
     values: Iterable[Any] = ()
-    if isinstance(
-        inputs, tuple | list
-    ):  # first: this runs at every call of a network, and abstract classes are slow
+    if isinstance(inputs, tuple | list):  # first: this runs at every call of a network, and abstract classes are slow
         values = inputs
     elif isinstance(inputs, Mapping):
         values = inputs.values()

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from calibayes.checks import positive_integer
 from calibayes.data.data_folder import visible
-from calibayes.errors import DataError
 from calibayes.randomness import derived_seed
 from calibayes.tables import RowBlock, TableOptions, UnnamedRows, open_table
 from calibayes.tables.formats import check_regular, file_problem, is_utf8, named_errors

@@ -38,30 +38,26 @@ _MOST_BYTES = 4 << 30
 _MOST_PLACES = 64
 _GAPS = 1.1
 _MOST_OF = 0.9
-_LARGEST = 1e150  # its square is a number, too
+_LARGEST = 1e150  # its square is finite, too
 _OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}( .*)?$"
 _COMMA = r"^[+-]?\d*,\d+$"
 
 
 @dataclass(frozen=True)
 class TableCoding:
-    """How the columns of a table become numbers.
-
-    Attributes:
-        columns: one by one, in the order of the numbers.
-    """
+    """The conversion of a table's columns to numbers, in their order."""
 
     kind: ClassVar[str] = "table"
     columns: tuple[InputColumn, ...]
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that have to be there."""
+        """The columns that must be present."""
         return tuple(column.name for column in self.columns)
 
     @property
     def width(self) -> int:
-        """How many numbers an example has."""
+        """The number of inputs of an example."""
         return sum(column.width for column in self.columns)
 
     def encode(self, block: RowBlock) -> Tensor:
@@ -102,7 +98,7 @@ class TableCoding:
 
 
 def _number_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], Floats]]:
-    """Yield the numbers ``[n, k]`` of some columns, a group of columns at a time; a cell that holds none is an error."""
+    """Yield the numbers ``[n, k]`` of some columns, a group of columns at a time; a cell without a number is an error."""
     decimal, step = block.source.options.decimal, columns_at_once(len(block.rows))
     for begin in range(0, len(names), step):
         group = names[begin : begin + step]
@@ -120,18 +116,18 @@ def _check_sizes(values: Floats, block: RowBlock, names: Sequence[str]) -> None:
         row = int(np.argmax(large.any(axis=1)))
         name = names[int(np.argmax(large[row]))]
         what = f"{shown(block.cells(name)[row].as_py())} is too large a number. "
-        raise block.problem(what + "Where it says that one is missing, leave the cell empty.", row, name)
+        raise block.problem(what + "If it stands for a missing value, leave the cell empty.", row, name)
 
 
 def fit_table(block: RowBlock, train: Rows, settings: DataSettings, taken: Sequence[str]) -> tuple[TableCoding, list[str]]:
-    """Find how a table becomes numbers, and what the user should know of it.
+    """Find the conversion of a table to numbers, and notes for the user.
 
-    What kind a column is of is seen from all rows; means, deviations and categories are those of the training part alone.
+    The kind of a column is decided by all rows; means, deviations and categories are those of the training part alone.
 
     Args:
         block: the rows, as texts.
         train: the places of the training part.
-        settings: which columns are left out, or are categories.
+        settings: which columns are ignored, or are categories.
         taken: columns that are something else.
     """
     left_out = {*taken, *settings.ignore}
@@ -179,7 +175,7 @@ def _fitted_numbers(values: Floats, train: Rows, rows: Rows, name: str) -> Numbe
 
 
 def _counts_rows(values: Floats, rows: Rows) -> bool:
-    """Return True if whole numbers go up with the rows, but for a few that were taken out before the file was written."""
+    """Return True if whole numbers go up with the rows, apart from a few gaps."""
     if len(values) < 3 or not ((np.diff(values) > 0).all() and (values == np.round(values)).all()):
         return False
     return bool(np.ptp(rows) <= np.ptp(values) <= _GAPS * np.ptp(rows))
@@ -195,12 +191,12 @@ def _fitted_texts(block: RowBlock, train: Rows, name: str, good: Flags, categori
         if not categorical:
             _refuse_half_numbers(block, name, whole, good, dates)
         return _category(categories(block, name).take(train), name)
-    moments = date_parts(block, name)[train]  # one that cannot be read is found now, not at its turn
+    moments = date_parts(block, name)[train]
     return "is empty" if np.isnan(moments).all() else DateColumn.fit(name, moments)
 
 
 def _category(column: Any, name: str) -> CategoryColumn | str:
-    """Return the categories of the training part, each that is there twice, the most frequent of very many."""
+    """Return the categories of the training part: those that occur twice, or the most frequent of very many."""
     counts = {each["values"]: each["counts"] for each in column.value_counts().to_pylist() if each["values"] is not None}
     known, rows = [value for value, count in counts.items() if count > 1], len(column) - column.null_count
     if len(counts) == 1 and not column.null_count:
@@ -212,7 +208,7 @@ def _category(column: Any, name: str) -> CategoryColumn | str:
 
 
 def _refuse_half_numbers(block: RowBlock, name: str, cells: Any, good: Flags, dates: Flags) -> None:
-    """Raise where texts are plainly meant for numbers or dates: as categories they would be worth nothing."""
+    """Raise if texts are clearly meant as numbers or dates: as categories they would be useless."""
     from pyarrow import compute
 
     empty = cells.is_null().to_numpy(zero_copy_only=False)

@@ -164,11 +164,7 @@ class TableFile(RowSource):
 
 
 def record_blocks(
-    source: TableFile,
-    records: Iterator[Sequence[str | None]],
-    columns: Sequence[str] | None,
-    numbers: Set[str],
-    first: int = 0,
+    source: TableFile, records: Iterator[Sequence[str | None]], columns: Sequence[str] | None, numbers: Set[str], first: int = 0
 ) -> Iterator[RowBlock]:
     """Yield rows that come one at a time, each with a cell for every name, in blocks; the first is row ``first``."""
     import pyarrow as pa

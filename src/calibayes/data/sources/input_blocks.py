@@ -31,9 +31,7 @@ def input_blocks(x: Any, batch_size: int, processes: Processes, totals: list[int
     elif isinstance(x, Dataset):
         if processes.size > 1:
             if not isinstance(x, Sized):
-                raise DataError(
-                    "Predictions of a Dataset without a length cannot be split by process. Pass `group=None`."
-                )
+                raise DataError("Predictions of a Dataset without a length cannot be split by process. Pass `group=None`.")
             totals.append(len(x))
             own = processes.rows(totals[-1])
             x = Subset(x, range(own.start, own.stop))
