@@ -137,8 +137,8 @@ def test_idx_is_read_in_row_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"plain text", "not a whole gzip file"),
-        (gzip.compress(header(3) + b"abc", mtime=0)[:-9], "not a whole gzip file"),
+        (b"plain text", "not a complete gzip file"),
+        (gzip.compress(header(3) + b"abc", mtime=0)[:-9], "not a complete gzip file"),
         (gzip.compress(header(3, kind=9) + b"abc", mtime=0), "start with the bytes 00 00 08 01 .* but got 00 00 09 01"),
         (gzip.compress(header(3, 1) + b"abc", mtime=0), "but got 00 00 08 02"),
         (gzip.compress(b"", mtime=0), "but got nothing"),

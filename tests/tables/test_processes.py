@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.files.made import rows, write_csv
+from tests.files.made import rows, table_model, write_csv
 from tests.test_cli import COMMAND
 
 from calibayes.files import load
@@ -92,3 +92,16 @@ def test_a_limit_on_the_size_of_files_at_the_end_of_a_training_loses_nothing(tmp
     assert all(part.stat().st_size <= 2048 for part in (tmp_path / "spare").rglob("part*"))
     subprocess.run(["sh", "-c", join], check=True)
     assert load(tmp_path / "m").classes == ("large", "small")
+
+
+def test_a_limit_on_the_size_of_files_is_named_where_predictions_are_written(tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "data.csv", rows(900))
+    table_model().save(tmp_path / "model")
+    words = [*COMMAND, "predict", tmp_path / "model", data, "-o", tmp_path / "out.csv"]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 40 && "$@"', "sh", *map(str, words)], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2, done.stderr
+    line = "calibayes: cannot write: File too large. Raise the limit on the size of files (ulimit -f), and try again."
+    assert done.stderr.splitlines()[-1] == line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "model"]

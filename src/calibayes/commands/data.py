@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibayes.commands.data_options import option
+from calibayes.commands.data_options import argument, option
 from calibayes.errors import CalibayesError
 from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, status_console, stdout_console
 
@@ -24,7 +24,7 @@ _Folder = Annotated[
 
 @app.command()
 def get(
-    names: Annotated[list[str], typer.Argument(help="newsgroups, cifar10, glove, resnet20, or all.", show_default=False)],
+    names: Annotated[list[str], argument("newsgroups, cifar10, glove, resnet20, or all.")],
     folder: _Folder = None,
 ) -> None:
     """Download data sets from their official sources and verify them; those already here are only verified.

@@ -19,8 +19,13 @@ def option(help: str, default: str | bool = False, *names: str) -> Any:
     return typer.Option(*names, help=help, show_default=default)
 
 
-Data = Annotated[Path, typer.Argument(help=_DATA, show_default=False)]
-OwnData = Annotated[Path | None, typer.Argument(help=_DATA, show_default="images that come with calibayes")]
+def argument(help: str, default: str | bool = False) -> Any:
+    """Return an argument with its help, and the default that the help shows."""
+    return typer.Argument(help=help, show_default=default)
+
+
+Data = Annotated[Path, argument(_DATA)]
+OwnData = Annotated[Path | None, argument(_DATA, "images that come with calibayes")]
 Target = Annotated[str | None, option("The column that holds the classes.")]
 Text = Annotated[list[str] | None, option("A text column to learn from; may be repeated.", "all columns")]
 Ignore = Annotated[list[str] | None, option("A column to ignore; may be repeated.")]

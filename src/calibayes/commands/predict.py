@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
-from calibayes.commands.data_options import option
+from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console
 
@@ -18,13 +18,8 @@ __all__ = ["predict"]
 
 def predict(
     ctx: typer.Context,
-    model: Annotated[Path, typer.Argument(help="The model file that calibayes train wrote.", show_default=False)],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="A table with the same columns as the training data, or a folder of images or texts.", show_default=False
-        ),
-    ],
+    model: Annotated[Path, argument("The model file that calibayes train wrote.")],
+    data: Annotated[Path, argument("A table with the same columns as the training data, or a folder of images or texts.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write predictions to: .csv or .parquet.")] = Path(
         "predictions.csv"
     ),
@@ -55,18 +50,8 @@ def predict(
 
     check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "the model or the data to read")
     console, aside = stdout_console(), status_console()
-    done = predict_file(
-        load(model),
-        data,
-        out,
-        target=target,
-        keep=keep or (),
-        abstain_below=abstain_below,
-        temperature=temperature,
-        samples=samples,
-        **given.typed_in(ctx, given.TABLE_OPTIONS),
-        say=lambda line: print_line(aside, line),
-    )
+    options = given.typed_in(ctx, ("target", "keep", "abstain_below", "temperature", "samples", *given.TABLE_OPTIONS))
+    done = predict_file(load(model), data, out, say=lambda line: print_line(aside, line), **options)
     abstained = "" if abstain_below is None else f" Abstained on {done.abstained:,}."
     print_line(console, f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %.{abstained}\nWritten: {out}")
     if done.labelled:

@@ -11,7 +11,7 @@ import typer
 
 import calibayes
 from calibayes.commands import data_options as given
-from calibayes.commands.data_options import option
+from calibayes.commands.data_options import argument, option
 from calibayes.errors import InvalidArgumentError, MissingExtraError
 from calibayes.terminal import EXIT_FAILED, EXIT_INTERRUPTED, print_line, status_console, stdout_console, typed_command
 
@@ -30,11 +30,10 @@ def reproduce(
     ctx: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(
-            help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
+        argument(
+            "newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
             "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in "
-            "the folder of data sets; claims, which checks the paper's claims against all results.",
-            show_default=False,
+            "the folder of data sets; claims, which checks the paper's claims against all results."
         ),
     ],
     preset: Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibayes.commands.data_options import option
+from calibayes.commands.data_options import argument, option
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
@@ -39,9 +39,7 @@ _WIDEST = 1000  # a row stays on one line if it is not printed to a terminal
 
 
 def sweep(
-    config: Annotated[
-        Path | None, typer.Argument(help="A TOML file with the trial, its settings and the folder.", show_default=False)
-    ] = None,
+    config: Annotated[Path | None, argument("A TOML file with the trial, its settings and the folder.")] = None,
     set_: Annotated[
         list[str] | None, option("A setting and its values, like lam=1,3,10; every combination is run.", False, "--set")
     ] = None,
@@ -96,13 +94,13 @@ def sweep(
         return
     columns = tuple(show.split(",")) if show else _SHOWN if name == _FASHION else ()
     begin = time.monotonic()
-    found = _swept(
+    results = _swept(
         aside,
         name,
         settings,
         folder,
         version=plan.version,
-        label=plan.label or ("{scheme}-seed{seed}" if _have(settings, "scheme", "seed") else None),
+        label=plan.label or ("{scheme}-seed{seed}" if all({"scheme", "seed"} <= each.keys() for each in settings) else None),
         backend=backend,
         address=address,
         workers=workers,
@@ -113,8 +111,8 @@ def sweep(
         mlflow=experiment if mlflow else None,
         progress=aside,
     )
-    _print_results(console, found, columns, folder, time.monotonic() - begin)
-    if found.failed:
+    _print_results(console, results, columns, folder, time.monotonic() - begin)
+    if results.failed:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -139,21 +137,21 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
+def _print_results(console: Console, results: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
     from calibayes.sweeps.summary_table import summary_table
 
     try:
-        table = summary_table(found, columns)
+        table = summary_table(results, columns)
     except InvalidArgumentError as error:  # show the results of a long sweep even if a name is misspelt
         print_line(console, str(error))
-        table = summary_table(found)
+        table = summary_table(results)
     print_results(console, table, width=_WIDEST)
-    names = found.varying()
-    for trial in found.failed:
+    names = results.varying()
+    for trial in results.failed:
         print_line(console, f"Failed: {_words(trial.settings, names)}: {trial.error}")
-    failed = f", {len(found.failed)} failed" if found.failed else ""
-    before = f" ({found.kept} from before)" if found.kept else ""
-    print_line(console, f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
+    failed = f", {len(results.failed)} failed" if results.failed else ""
+    before = f" ({results.kept} from before)" if results.kept else ""
+    print_line(console, f"{counted(len(results), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
 
 
 def _print_plan(
@@ -177,10 +175,6 @@ def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list
 def _known(store: Store, keys: list[str], damaged: Callable[[Path, DamagedError], None]) -> dict[str, bool]:
     """Return the keys that have results, and True for those that did not fail."""
     return {record.key: record.error is None for _, record in store.records(damaged, keys)}
-
-
-def _have(settings: list[dict[str, Any]], *names: str) -> bool:
-    return all(name in each for each in settings for name in names)
 
 
 def _words(settings: dict[str, Any], names: list[str]) -> str:

@@ -91,9 +91,9 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
     """Return what was typed after --set: settings of the training by name, and those of the method in a dict."""
     from calibayes.files import TrainSettings
 
-    found = method_settings(words)
-    own = {name: value for name, value in found.items() if name in TrainSettings.__dataclass_fields__}
-    return {**own, "method_settings": {**read, **{name: value for name, value in found.items() if name not in own}}}
+    typed = method_settings(words)
+    own = {name: value for name, value in typed.items() if name in TrainSettings.__dataclass_fields__}
+    return {**own, "method_settings": {**read, **{name: value for name, value in typed.items() if name not in own}}}
 
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:

@@ -99,7 +99,7 @@ def read_idx(path: Path, dimensions: int) -> Tensor:
     except FileNotFoundError:
         raise DataError(f"There is no file {str(path)!r}. Reinstall calibayes, or restore the file.") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{str(path)!r} is not a whole gzip file: {error}. Restore it.") from error
+        raise DataError(f"{str(path)!r} is not a complete gzip file: {error}. Restore it.") from error
     expected = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
     if content[:4] != expected:
         raise DataError(

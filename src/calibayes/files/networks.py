@@ -66,27 +66,6 @@ class NetworkPlan:
             raise ModelFileError(f"{path} describes a network of {wanted:,} bytes, but holds {stored:,} bytes of weights.")
 
 
-def _mlp(sizes: Mapping[str, Any]) -> nn.Module:
-    return MLP(sizes["inputs"], list(sizes["hidden"]), sizes["classes"])
-
-
-def _word_bag(sizes: Mapping[str, Any]) -> nn.Module:
-    return WordBag(sizes["words"], sizes["classes"], dim=sizes["dim"])
-
-
-def _text_cnn(sizes: Mapping[str, Any]) -> nn.Module:
-    return TextCNN((sizes["words"], sizes["dim"]), sizes["classes"], channels=64, hidden=64, pool=sizes["pool"], padding=0)
-
-
-def _small_cnn(sizes: Mapping[str, Any]) -> nn.Module:
-    network = SmallCNN(sizes["classes"], channels=sizes["channels"], size=sizes["side"])
-    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), network)
-
-
-def _resnet20(sizes: Mapping[str, Any]) -> nn.Module:
-    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), resnet20(sizes["classes"]))
-
-
 def _mlp_sizes(fields: Fields) -> dict[str, Any]:
     hidden = list(fields.sizes("hidden", 16, _MOST_WIDTH))
     return {"inputs": fields.size("inputs", 1, _MOST_INPUTS), "hidden": hidden, "classes": _classes(fields)}
@@ -95,10 +74,6 @@ def _mlp_sizes(fields: Fields) -> dict[str, Any]:
 def _word_sizes(fields: Fields) -> dict[str, Any]:
     words, dim = fields.size("words", 2, _MOST_INPUTS), fields.size("dim", 1, _MOST_WIDTH)
     return {"words": words, "dim": dim, "classes": _classes(fields)}
-
-
-def _text_cnn_sizes(fields: Fields) -> dict[str, Any]:
-    return {**_word_sizes(fields), "pool": fields.size("pool", 2, 5)}
 
 
 def _image_sizes(fields: Fields) -> dict[str, Any]:
@@ -114,11 +89,23 @@ def _classes(fields: Fields) -> int:
     return fields.size("classes", 2, _MOST_CLASSES)
 
 
-# What reads the sizes of each network from a file, and what builds it.
+def _with_normalization(network: nn.Module, sizes: Mapping[str, Any]) -> nn.Module:
+    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), network)
+
+
+# The function that reads the sizes of each network from a file, and the one that builds it.
 _NETWORKS: dict[str, tuple[Callable[[Fields], dict[str, Any]], Callable[[Mapping[str, Any]], nn.Module]]] = {
-    "mlp": (_mlp_sizes, _mlp),
-    "word-bag": (_word_sizes, _word_bag),
-    "text-cnn": (_text_cnn_sizes, _text_cnn),
-    "small-cnn": (_image_sizes, _small_cnn),
-    "resnet20": (_image_sizes, _resnet20),
+    "mlp": (_mlp_sizes, lambda sizes: MLP(sizes["inputs"], list(sizes["hidden"]), sizes["classes"])),
+    "word-bag": (_word_sizes, lambda sizes: WordBag(sizes["words"], sizes["classes"], dim=sizes["dim"])),
+    "text-cnn": (
+        lambda fields: {**_word_sizes(fields), "pool": fields.size("pool", 2, 5)},
+        lambda sizes: TextCNN(
+            (sizes["words"], sizes["dim"]), sizes["classes"], channels=64, hidden=64, pool=sizes["pool"], padding=0
+        ),
+    ),
+    "small-cnn": (
+        _image_sizes,
+        lambda sizes: _with_normalization(SmallCNN(sizes["classes"], channels=sizes["channels"], size=sizes["side"]), sizes),
+    ),
+    "resnet20": (_image_sizes, lambda sizes: _with_normalization(resnet20(sizes["classes"]), sizes)),
 }

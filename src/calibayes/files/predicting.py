@@ -162,7 +162,7 @@ class _PredictionNotes:
 
     @property
     def labelled(self) -> bool:
-        """Whether every row had a class that the model knows."""
+        """True if every row had a class that the model knows."""
         return self._label is not None and not self._unlabelled
 
     def notes(self) -> list[str]:

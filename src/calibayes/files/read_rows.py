@@ -112,20 +112,20 @@ def folder_blocks(folder: Path, options: TableOptions) -> Iterator[RowBlock]:
 
 def labelled_files(folder: Path) -> list[tuple[Path, str | None]]:
     """Return the files of a folder, each with its class: the folder right below ``folder`` that it is in, if any."""
-    found: list[tuple[Path, str | None]] = []
+    files: list[tuple[Path, str | None]] = []
     try:
         for entry in visible(folder):
             inside = sorted(path for path in entry.rglob("*") if _is_visible(path, entry)) if entry.is_dir() else [entry]
-            lost = next((path for path in inside if not path.exists()), None)
-            if lost is not None:
-                raise file_problem(lost, "this is a link to something that is not there. Remove it.")
+            broken = next((path for path in inside if not path.exists()), None)
+            if broken is not None:
+                raise file_problem(broken, "this is a link to something that is not there. Remove it.")
             label = entry.name if entry.is_dir() else None
-            found += [(path, label) for path in inside if not path.is_dir()]
+            files += [(path, label) for path in inside if not path.is_dir()]
     except OSError as error:
         raise file_problem(folder, f"the folder cannot be read ({shown(error.strerror or error)}).") from None
-    if not found:
+    if not files:
         raise file_problem(folder, "there is nothing in this folder. Put a folder for each class into it.")
-    return found
+    return files
 
 
 def _is_visible(path: Path, folder: Path) -> bool:

@@ -61,7 +61,7 @@ def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
         notes.append(f"{counted(absent, 'row')} without a label in {shown(target)}: left out.")
     texts = [None if value is None else label_key(value) for value in column.to_pylist()]
     counts = Counter(text for text in texts if text is not None)
-    _refuse_amounts(column, counts, target, decimal)
+    _reject_amounts(column, counts, target, decimal)
     rare = sorted(label for label, count in counts.items() if count < _LEAST)
     if rare and not drop_rare:
         count = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
@@ -73,8 +73,8 @@ def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
         left = sum(counts.pop(label) for label in rare)
         notes.append(f"Classes with fewer than {_LEAST} examples, {listed(rare)}: left out, {counted(left, 'row')}.")
     if len(counts) < 2:
-        found = f"only {shown(next(iter(counts)))}" if counts else "none"
-        raise DataError(f"Expected at least two classes in {shown(target)}, but there is {found}. Is this the right column?")
+        only = f"only {shown(next(iter(counts)))}" if counts else "none"
+        raise DataError(f"Expected at least two classes in {shown(target)}, but there is {only}. Is this the right column?")
     classes = tuple(sorted(counts, key=Decimal if all(map(is_whole_number, counts)) else None))
     places = {label: place for place, label in enumerate(classes)}
     coded = [(row, places[text]) for row, text in enumerate(texts) if text in places]
@@ -116,16 +116,16 @@ def _labels(column: Any, target: str, decimal: str) -> tuple[Any, list[str]]:
 
     lower = compute.utf8_lower(column)
     column = compute.if_else(compute.is_in(lower, pa.array(_NO_NUMBER, pa.large_string())), None, column)
-    said = compute.is_in(lower, pa.array(sorted(MISSING), pa.large_string()))
-    others = compute.if_else(said, None, column)
+    missing = compute.is_in(lower, pa.array(sorted(MISSING), pa.large_string()))
+    others = compute.if_else(missing, None, column)
     truth = compute.is_in(others, pa.array(_TRUTH, pa.large_string())).to_numpy(zero_copy_only=False)
     if (_are_numbers(others, decimal) | truth).all():
         return others, []
-    kept = column.filter(compute.and_(said, column.is_valid())).unique().to_pylist()
+    kept = column.filter(compute.and_(missing, column.is_valid())).unique().to_pylist()
     return column, [f"Taken for classes of {shown(target)}, not for missing labels: {listed(kept)}."] if kept else []
 
 
-def _refuse_amounts(column: Any, counts: Counter[str], target: str, decimal: str) -> None:
+def _reject_amounts(column: Any, counts: Counter[str], target: str, decimal: str) -> None:
     """Raise if the target is an amount, or a different text in every row, rather than a class."""
     whole = all(map(is_whole_number, counts))
     if len(counts) > _MOST_NUMBERS and not whole and _are_numbers(column, decimal).all():

@@ -32,13 +32,13 @@ def scores_table(trained: Trained) -> Table:
     seen = f"{copies:,} of them like some that training has seen" if copies else "which training has not seen"
     title = f"{scores.n:,} test {trained.prepared.examples}, {seen}; intervals at {level:g} %"
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    found = {method_named(trained.model.about["settings"]["scheme"]).title: scores}
+    columns = {method_named(trained.model.about["settings"]["scheme"]).title: scores}
     if trained.model.temperature != 1:
-        found[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
-    for head in ("", *found):
+        columns[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
+    for head in ("", *columns):
         table.add_column(head, justify="right" if head else "left", no_wrap=True)
     for name in _SHOWN:
-        table.add_row(scores.title(name), *(_cell(each, name) for each in found.values()))
+        table.add_row(scores.title(name), *(_cell(each, name) for each in columns.values()))
     return table
 
 

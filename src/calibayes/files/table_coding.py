@@ -25,7 +25,7 @@ from calibayes.files.table_columns import (
 )
 from calibayes.tables import RowBlock
 from calibayes.tables.dates import date_parts, looks_like_dates
-from calibayes.tables.numbers import Floats, columns_at_once, number_problem, parse_numbers
+from calibayes.tables.numbers import Floats, ParsedNumbers, columns_at_once, number_problem, parse_numbers
 from calibayes.wording import counted, shown
 
 __all__ = ["TableCoding", "fit_table"]
@@ -76,7 +76,12 @@ class TableCoding:
                 numbers[column.name] = (start, column)
             else:
                 coded[:, start : start + column.width] = column.encode(block)
-        for names, values in _number_groups(block, list(numbers)):
+        for names, parsed in _parsed_groups(block, list(numbers)):
+            if (bad := parsed.first_bad()) is not None:
+                row, name = bad[0], names[bad[1]]
+                raise block.problem(number_problem(block.cells(name)[row].as_py(), block.source.options.decimal), row, name)
+            values = parsed.values
+            _check_sizes(values, block, names)
             places, columns = zip(*(numbers[name] for name in names), strict=True)
             means, stds = (np.array([getattr(column, part) for column in columns]) for part in ("mean", "std"))
             coded[:, list(places)] = standardised(values, means, stds)
@@ -97,17 +102,12 @@ class TableCoding:
         return cls(columns)
 
 
-def _number_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], Floats]]:
-    """Yield the numbers ``[n, k]`` of some columns, a group of columns at a time; a cell without a number is an error."""
-    decimal, step = block.source.options.decimal, columns_at_once(len(block.rows))
+def _parsed_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], ParsedNumbers]]:
+    """Yield columns as numbers, as many at a time as is fast."""
+    step = columns_at_once(len(block.rows))
     for begin in range(0, len(names), step):
         group = names[begin : begin + step]
-        parsed = parse_numbers([block.table.column(name) for name in group], decimal)
-        if (bad := parsed.first_bad()) is not None:
-            cell = block.cells(group[bad[1]])[bad[0]].as_py()
-            raise block.problem(number_problem(cell, decimal), bad[0], group[bad[1]])
-        _check_sizes(parsed.values, block, group)
-        yield group, parsed.values
+        yield group, parse_numbers([block.table.column(name) for name in group], block.source.options.decimal)
 
 
 def _check_sizes(values: Floats, block: RowBlock, names: Sequence[str]) -> None:
@@ -132,10 +132,9 @@ def fit_table(block: RowBlock, train: Rows, settings: DataSettings, taken: Seque
     """
     left_out = {*taken, *settings.ignore}
     names = [name for name in block.table.column_names if name not in left_out]
-    step, columns, notes = columns_at_once(len(block.rows)), [], []
-    for begin in range(0, len(names), step):
-        group = names[begin : begin + step]
-        parsed = parse_numbers([block.table.column(name) for name in group], block.source.options.decimal)
+    columns: list[InputColumn] = []
+    notes: list[str] = []
+    for group, parsed in _parsed_groups(block, names):
         numeric: Flags = np.asarray(parsed.good.all(axis=0))
         fitted: InputColumn | str
         for place, name in enumerate(group):
@@ -189,7 +188,7 @@ def _fitted_texts(block: RowBlock, train: Rows, name: str, good: Flags, categori
     dates = looks_like_dates(whole, block.source.options.date_format)
     if categorical or not dates.all():
         if not categorical:
-            _refuse_half_numbers(block, name, whole, good, dates)
+            _reject_half_numbers(block, name, whole, good, dates)
         return _category(categories(block, name).take(train), name)
     moments = date_parts(block, name)[train]
     return "is empty" if np.isnan(moments).all() else DateColumn.fit(name, moments)
@@ -207,7 +206,7 @@ def _category(column: Any, name: str) -> CategoryColumn | str:
     return CategoryColumn(name, tuple(values), unknown=len(values) < len(counts), missing=column.null_count > 0)
 
 
-def _refuse_half_numbers(block: RowBlock, name: str, cells: Any, good: Flags, dates: Flags) -> None:
+def _reject_half_numbers(block: RowBlock, name: str, cells: Any, good: Flags, dates: Flags) -> None:
     """Raise if texts are clearly meant as numbers or dates: as categories they would be useless."""
     from pyarrow import compute
 

@@ -111,10 +111,10 @@ class CategoryColumn:
     def encode(self, block: RowBlock) -> Floats:
         """Return a one at the place of each cell's category."""
         column, places = self._places(block)
-        found = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
+        codes = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
         absent = column.is_null().to_numpy(zero_copy_only=False)
-        coded = np.zeros((len(found), len(self.values) + 2), dtype=np.float32)
-        coded[np.arange(len(found)), np.where(absent, len(self.values) + 1, found)] = 1
+        coded = np.zeros((len(codes), len(self.values) + 2), dtype=np.float32)
+        coded[np.arange(len(codes)), np.where(absent, len(self.values) + 1, codes)] = 1
         kept = [*range(len(self.values)), *([len(self.values)] * self.unknown), *([len(self.values) + 1] * self.missing)]
         return coded[:, kept]
 

@@ -51,7 +51,7 @@ class TableOptions:
 
 def _codec_name(encoding: str) -> str:
     try:
-        "".encode(encoding)  # refuses codecs that are not for text, such as hex
+        "".encode(encoding)  # rejects codecs that are not for text, such as hex
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
         wanted = "one like utf-8, latin-1, cp1252 or utf-16"

@@ -90,7 +90,7 @@ class ParquetTable(TableFile):
         try:
             yield
         except (ArrowException, OSError) as error:
-            raise self.problem(f"this is not a whole Parquet file ({shown(error)}). Write or copy it again.") from None
+            raise self.problem(f"this is not a complete Parquet file ({shown(error)}). Write or copy it again.") from None
 
     def _is_number(self, name: str) -> bool:
         from pyarrow import types

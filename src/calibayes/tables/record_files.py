@@ -157,7 +157,7 @@ class ExcelFile(_RecordFile):
                     if cells:
                         yield number, cells
         except _DAMAGE as error:
-            raise self.problem(f"this is not a whole .xlsx file ({shown(error)}). Write or copy it again.") from None
+            raise self.problem(f"this is not a complete .xlsx file ({shown(error)}). Write or copy it again.") from None
 
     def _cell(self, value: Any) -> str | None:
         if value is None or (isinstance(value, str) and not value.strip()):

@@ -218,9 +218,9 @@ def test_damaged_binary_files(tmp_path: Path) -> None:
     ):
         content = whole.read_bytes()
         for size in (4, 10, len(content) // 2, len(content) - 3):
-            refused(text(tmp_path, content[:size], "cut" + whole.suffix), "not a whole", "again")
+            refused(text(tmp_path, content[:size], "cut" + whole.suffix), "not a complete", "again")
     content = (tmp_path / "a.npz").read_bytes()
-    refused(text(tmp_path, content[:3000] + bytes(50) + content[3050:], "flipped.npz"), "not a whole .npz file")
+    refused(text(tmp_path, content[:3000] + bytes(50) + content[3050:], "flipped.npz"), "not a complete .npz file")
 
 
 @pytest.mark.parametrize(

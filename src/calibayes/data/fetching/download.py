@@ -98,12 +98,12 @@ def _from(url: str, remote: Remote, part: Path, watch: DownloadProgress, tries: 
         try:
             if before == 0 or before != remote.size:
                 _transfer(url, remote, part, watch, timeout)
-            found = sha256_of(part)
-            if found == remote.sha256:
+            digest = sha256_of(part)
+            if digest == remote.sha256:
                 return
             _discard(part)
             if before == 0:
-                raise _LastingError(f"the file has the SHA-256 {found}, but {remote.sha256} was expected; it was removed")
+                raise _LastingError(f"the file has the SHA-256 {digest}, but {remote.sha256} was expected; it was removed")
             watch.note("The part from before does not fit the file: starting again.")
             continue
         except _PassingError as fault:

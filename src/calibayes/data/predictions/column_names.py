@@ -36,10 +36,10 @@ def named_score(column: str) -> NamedScore | None:
         >>> named_score("p_cat"), named_score("Logit_cat")
         (NamedScore(name='cat', glob='p_*', logits=False), NamedScore(name='cat', glob='Logit_*', logits=True))
     """
-    if found := _BEFORE.fullmatch(column):
-        return NamedScore(found[3], f"{found[1]}{found[2]}*", found[1].lower().startswith("logit"))
-    if found := _AFTER.fullmatch(column):
-        return NamedScore(found[1], f"*{found[2]}{found[3]}", found[3].lower().startswith("logit"))
+    if parts := _BEFORE.fullmatch(column):
+        return NamedScore(parts[3], f"{parts[1]}{parts[2]}*", parts[1].lower().startswith("logit"))
+    if parts := _AFTER.fullmatch(column):
+        return NamedScore(parts[1], f"*{parts[2]}{parts[3]}", parts[3].lower().startswith("logit"))
     return None
 
 

@@ -50,7 +50,7 @@ def first_labels(table: TableFile, column: str) -> tuple[str, ...]:
 
 
 def read_columns(table: TableFile, texts: Sequence[str], numbers: Sequence[str]) -> tuple[dict[str, TextColumn], Floats]:
-    """Read some columns whole: texts by name, and numbers ``[n, k]``, NaN or infinite where the file says so."""
+    """Read all rows of some columns: texts by name, and numbers ``[n, k]``, NaN or infinite where the file says so."""
     import pyarrow as pa
 
     cells: dict[str, list[object]] = {name: [] for name in texts}

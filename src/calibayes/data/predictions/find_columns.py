@@ -49,9 +49,9 @@ def find_label(source: TableFile, label: str | None) -> str:
     if label is not None:
         return find_name(source, label, "--label")
     by_name = {name.strip().lower(): name for name in reversed(source.names)}
-    found = next((by_name[name] for name in LABEL_NAMES if name in by_name), None)
-    if found is not None:
-        return found
+    name = next((by_name[name] for name in LABEL_NAMES if name in by_name), None)
+    if name is not None:
+        return name
     what = f"no column is called label, target, y or the like. The columns are {listed(source.names)}. "
     numbers = all(re.fullmatch(r"[\d.eE+-]+", name.strip()) for name in source.names)
     what += "Is the header line missing? Then pass --no-header; if not, name" if numbers else "Name"
@@ -110,8 +110,8 @@ def _named(source: TableFile, columns: str | Sequence[str], taken: Sequence[str]
     chosen: list[str] = []
     known = set(source.names)
     for name in wanted:
-        found = [] if name in known else _matching(source, name, taken)
-        chosen += found or [name if name in known else find_name(source, name, "--columns")]
+        matches = [] if name in known else _matching(source, name, taken)
+        chosen += matches or [name if name in known else find_name(source, name, "--columns")]
     if not chosen:
         raise source.problem(f"--columns names no column. The columns are {listed(source.names)}.")
     chosen = list(dict.fromkeys(chosen))
@@ -134,9 +134,9 @@ def _groups(free: Sequence[str], logits: bool | None) -> list[list[str]]:
     for name in free:
         if (score := named_score(name)) is not None:
             groups.setdefault((score.glob.lower(), score.logits), []).append(name)
-    found = {how: group for how, group in groups.items() if len(group) >= 2}
-    wanted = [group for (_, kind), group in found.items() if kind == logits]
-    return wanted or list(found.values())
+    large = {how: group for how, group in groups.items() if len(group) >= 2}
+    wanted = [group for (_, kind), group in large.items() if kind == logits]
+    return wanted or list(large.values())
 
 
 def _ambiguous(source: TableFile, groups: Sequence[Sequence[str]]) -> Exception:
@@ -166,17 +166,17 @@ def _sum_to_one(source: TableFile, columns: Sequence[str]) -> bool:
 def _one_column(source: TableFile, free: Sequence[str], rest: Sequence[str], logits: bool | None) -> str:
     """Return the one column of a binary classifier."""
     numeric = numeric_columns(source)
-    candidates = [name for name in free if name in numeric]
-    found = [name for name in candidates if _ONE_COLUMN.fullmatch(name.strip().lower()) or named_score(name) is not None]
-    if logits is not None and len(found) > 1:
-        found = [name for name in found if bool(_LOGIT.search(name)) == logits] or found
-    if len(found) == 1:
-        if not logits and not _LOGIT.search(found[0]):
-            _check_not_confidence(source, found[0])
-        return found[0]
-    if found:
-        hint = f"Name the one to use, like --columns {shown(found[0])}."
-        raise source.problem(f"each of the columns {listed(found)} may hold the scores. {hint}")
+    free = [name for name in free if name in numeric]
+    candidates = [name for name in free if _ONE_COLUMN.fullmatch(name.strip().lower()) or named_score(name) is not None]
+    if logits is not None and len(candidates) > 1:
+        candidates = [name for name in candidates if bool(_LOGIT.search(name)) == logits] or candidates
+    if len(candidates) == 1:
+        if not logits and not _LOGIT.search(candidates[0]):
+            _check_not_confidence(source, candidates[0])
+        return candidates[0]
+    if candidates:
+        hint = f"Name the one to use, like --columns {shown(candidates[0])}."
+        raise source.problem(f"each of the columns {listed(candidates)} may hold the scores. {hint}")
     what = f"no columns of probabilities were found. The columns are {listed(source.names)}. "
     if len(rest) >= 2 and not logits:
         what += f"Those with numbers, {listed(rest)}, do not sum to 1. "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from calibayes.data.predictions.column_values import TextColumn
 from calibayes.tables import RowSource, TableOptions
-from calibayes.wording import counted, shown
+from calibayes.wording import shown
 
 __all__ = ["NpzArrays"]
 
@@ -96,14 +96,8 @@ class NpzArrays(RowSource):
         distinct, codes = np.unique(values, return_inverse=True)
         return TextColumn(codes.astype(np.int64).reshape(-1), tuple(_text(value) for value in distinct.tolist()))
 
-    def check_length(self, name: str, length: int, other: str, other_length: int) -> None:
-        """Raise unless two arrays have as many rows."""
-        if length != other_length:
-            what = f"the array {shown(name)} has {counted(length, 'row')}, but {shown(other)} has {other_length:,}. "
-            raise self.problem(what + "Store one value for each example.")
-
     def _torn(self, error: Exception) -> Exception:
-        return self.problem(f"this is not a whole .npz file ({shown(error)}). Write it again with numpy.savez.")
+        return self.problem(f"this is not a complete .npz file ({shown(error)}). Write it again with numpy.savez.")
 
 
 def _text(value: object) -> str:

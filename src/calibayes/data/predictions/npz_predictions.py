@@ -39,8 +39,14 @@ def read_npz(path: Path, named: NamedColumns) -> RawPredictions:
     weights = arrays.first(("weights",)) if named.weights is None else find_name(arrays, named.weights, "--weights")
     id = None if named.id is None else find_name(arrays, named.id, "--id")
     names = arrays.first(_CLASS_NAMES)
-    labels = arrays.texts(label)
-    arrays.check_length(label, len(labels.codes), name, len(scores))
+    labels, ids = arrays.texts(label), None if id is None else arrays.texts(id)
+    values = None if weights is None else arrays.numbers(weights).astype(np.float64)
+    if values is not None and values.ndim != 1:
+        raise arrays.problem(f"the array {shown(weights)} has shape {list(values.shape)}, but [n] is needed, a weight per row.")
+    for other, rows in ((label, labels.codes), (weights, values), (id, None if ids is None else ids.codes)):
+        if rows is not None and len(rows) != len(scores):
+            what = f"the array {shown(other)} has {counted(len(rows), 'row')}, but {shown(name)} has {len(scores):,}. "
+            raise arrays.problem(what + "Store one value for each example.")
     class_names = None if names is None else _class_names(arrays, names, scores.shape[1])
     if class_names is not None and arrays[label].dtype.kind in "iu":
         labels = _by_place(arrays, label, labels, class_names)
@@ -58,8 +64,8 @@ def read_npz(path: Path, named: NamedColumns) -> RawPredictions:
         scores=scores,
         logits=is_logits,
         namings=(((name,) if one else tuple(map(str, range(scores.shape[1])))) if class_names is None else class_names,),
-        weights=None if weights is None else _weights(arrays, weights, name, len(scores)),
-        ids=None if id is None else _ids(arrays, id, name, len(scores)),
+        weights=values,
+        ids=ids,
         half=stored.dtype == np.float16,
     )
 
@@ -105,17 +111,3 @@ def _by_place(arrays: NpzArrays, label: str, labels: TextColumn, names: tuple[st
     if not fits_place:
         return labels
     return TextColumn(labels.codes, tuple(names[int(value)] for value in labels.values))
-
-
-def _weights(arrays: NpzArrays, name: str, scores: str, n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = arrays.numbers(name)
-    if values.ndim != 1:
-        raise arrays.problem(f"the array {shown(name)} has shape {list(values.shape)}, but [n] is needed, one weight per row.")
-    arrays.check_length(name, len(values), scores, n)
-    return values.astype(np.float64)
-
-
-def _ids(arrays: NpzArrays, name: str, scores: str, n: int) -> TextColumn:
-    column = arrays.texts(name)
-    arrays.check_length(name, len(column.codes), scores, n)
-    return column

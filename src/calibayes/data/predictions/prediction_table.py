@@ -36,7 +36,7 @@ class ColumnsUsed:
 
 
 class NamedColumns(NamedTuple):
-    """The columns or arrays that the user named, and whether the scores are logits; None for what is to be detected."""
+    """The columns or arrays that the user named, and whether the scores are logits; None to detect it."""
 
     label: str | None
     scores: str | Sequence[str] | None

@@ -75,7 +75,7 @@ class LoaderSource:
     def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         self._check_whole(processes)
         if processes.size > 1:
-            self._reseed(0, "ordered")  # a loader that shuffles must do so alike in all processes
+            self._reseed(0, "ordered")  # a loader that shuffles must do so in the same way in all processes
         return self._shared((as_batch(batch, self.name) for batch in self.loader), processes)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
