@@ -192,3 +192,18 @@ def test_a_model_that_can_be_kept_nowhere_is_not_said_to_be_kept(tmp_path: Path,
     monkeypatch.setattr("calibayes.files.model._SPARE_FOLDERS", ())
     with pytest.raises(ModelFileError, match=r"cannot be written: No such file or directory\.$"):
         table_model().save_or_keep(tmp_path / "gone" / "model")
+
+
+def test_a_model_is_kept_in_a_spare_folder_where_no_temporary_one_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    (tmp_path / "spare").mkdir()
+    monkeypatch.setattr("calibayes.files.model.gettempdir", gone)
+    monkeypatch.setattr("calibayes.files.model._SPARE_FOLDERS", (str(tmp_path / "spare"),))
+    with pytest.raises(ModelFileError, match="The model is kept in"):
+        table_model().save_or_keep(tmp_path / "gone" / "model")
+    (kept,) = (tmp_path / "spare").rglob("model")
+    assert load(kept).classes == table_model().classes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -128,7 +129,10 @@ class Model:
         except ModelFileError as error:
             limit = _file_size_limit() if os.strerror(errno.EFBIG) in str(error) else None
             limited = "" if limit is None else f" Files may have at most {limit:,} bytes here (ulimit -f)."
-            kept = next(filter(None, (self._keep(folder, path, limit) for folder in (gettempdir(), *_SPARE_FOLDERS))), "")
+            folders = [*_SPARE_FOLDERS]
+            with suppress(OSError):  # if no temporary folder can be written to
+                folders.insert(0, gettempdir())
+            kept = next(filter(None, (self._keep(folder, path, limit) for folder in folders)), "")
             raise ModelFileError(f"{error}{limited}{kept}") from None
 
     def _keep(self, folder: str, path: Path, limit: int | None) -> str:

@@ -33,15 +33,25 @@ _WORTH = 0.01  # nats of the validation NLL: below, a temperature makes no real 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model, and a record of its training."""
+    """A trained model, and a record of its training.
+
+    Attributes:
+        model: the trained model.
+        history: of the training.
+        scores: on the test part.
+        scaled: on the test part, with the temperature.
+        helps: whether the temperature clearly lowers the validation NLL, with enough examples to tell.
+        prepared: the data.
+        notes: for the user.
+    """
 
     model: Model
     history: History
-    scores: Scores  # on the test part
-    scaled: Scores  # the same with the temperature
-    helps: bool  # whether the temperature clearly lowers the validation NLL, with enough examples to tell
+    scores: Scores
+    scaled: Scores
+    helps: bool
     prepared: Prepared
-    notes: tuple[str, ...]  # for the user
+    notes: tuple[str, ...]
 
 
 def train(
