@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 from torch import Tensor
 
 from calibayes.atomic_file import atomic_file
 
-__all__ = ["NewerFileError", "TreeFileError", "read_tree", "write_tree"]
+__all__ = ["NewerFileError", "TreeFileError", "read_tree", "tree_bytes", "write_tree"]
 
 _KEY = "calibayes"
 
@@ -30,11 +30,21 @@ class NewerFileError(TreeFileError):
 
 def write_tree(path: Path, kind: str, tree: Any) -> None:
     """Write ``tree`` so that ``path`` holds either the old file or the whole new one, whenever the machine stops."""
+    tensors, metadata = _contents(kind, tree)
+    with atomic_file(path) as unfinished:
+        save_file(tensors, unfinished, metadata=metadata)
+
+
+def tree_bytes(kind: str, tree: Any) -> bytes:
+    """Return the bytes of the file that `write_tree` writes."""
+    tensors, metadata = _contents(kind, tree)
+    return save(tensors, metadata=metadata)
+
+
+def _contents(kind: str, tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     tensors: dict[str, Tensor] = {}
     body = json.dumps(_encoded(tree, tensors, ""))
-    header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})
-    with atomic_file(path) as unfinished:
-        save_file(tensors, unfinished, metadata={_KEY: header})
+    return tensors, {_KEY: json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})}
 
 
 def read_tree(path: Path, kind: str) -> Any:

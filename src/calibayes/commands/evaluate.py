@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
@@ -18,22 +19,14 @@ __all__ = ["evaluate"]
 def evaluate(
     ctx: typer.Context,
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Files of predictions (.csv, .tsv, .parquet, .jsonl, .xlsx, .npz); several files are compared.",
-            show_default=False,
-        ),
+        list[Path], argument("Files of predictions (.csv, .tsv, .parquet, .jsonl, .xlsx, .npz); several files are compared.")
     ],
-    label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="detected")] = None,
+    label: Annotated[str | None, option("The column of the true classes.", "detected")] = None,
     columns: Annotated[
-        str | None,
-        typer.Option(help="The columns of the probabilities: a pattern like 'p_*', or their names.", show_default="detected"),
+        str | None, option("The columns of the probabilities: a pattern like 'p_*', or their names.", "detected")
     ] = None,
     logits: Annotated[
-        bool | None,
-        typer.Option(
-            "--logits/--probabilities", help="Whether the columns hold logits or probabilities.", show_default="by their names"
-        ),
+        bool | None, option("Whether the columns hold logits or probabilities.", "by their names", "--logits/--probabilities")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="A column with the weight of each row.")] = None,
     id: Annotated[str | None, typer.Option(help="A column to match the rows of several files by.")] = None,
@@ -73,25 +66,12 @@ def evaluate(
     positive_integer("--replicates", replicates, MOST_REPLICATES)
     fraction("--level", level)
     fraction("--target-accuracy", target_accuracy)
-    tables = align(
-        [
-            read_predictions(
-                path,
-                label=label,
-                columns=columns,
-                logits=logits,
-                weights=weights,
-                id=id,
-                positive=positive,
-                **given.typed_in(ctx, given.TABLE_OPTIONS),
-            )
-            for path in files
-        ]
-    )
+    options = given.typed_in(ctx, ("label", "columns", "logits", "weights", "id", "positive", *given.TABLE_OPTIONS))
+    tables = align([read_predictions(path, **options) for path in files])
     aside = status_console()
     for table in tables:
         print_line(aside, f"{table.path}: {table.describe()}")
-    found = study(
+    results = study(
         {table.name: table.probs for table in tables},
         tables[0].targets,
         class_names=tables[0].class_names,
@@ -105,10 +85,10 @@ def evaluate(
         origin={"command": typed_command(), "files": [str(table.path) for table in tables]},
     )
     if report is not None:  # before anything is printed: a reader of the output may close the pipe
-        write_page(found.to_dict(), report)
+        write_page(results.to_dict(), report)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(results.to_dict(), indent=2, ensure_ascii=False))
     else:
-        show(found, stdout_console())
+        show(results, stdout_console())
     if report is not None:
         print_line(aside, f"Written: {report}")

@@ -11,8 +11,8 @@ import pytest
 from tests.files.made import HEADER, rows, write_csv
 
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.files import rows as rows_module
-from calibayes.files.rows import read_rows, row_blocks
+from calibayes.files import read_rows as rows_module
+from calibayes.files.read_rows import read_rows, row_blocks
 from calibayes.tables import TableOptions, frame_block
 
 BODY = rows(40)
@@ -81,7 +81,7 @@ def test_another_encoding_is_named_in_the_error_and_read_when_it_is_given(tmp_pa
         ("a.jsonl", b'{"a": "\\ud800"}\n', "line 1: 'a' holds half a character"),
         ("a.jsonl", b'{"\\ud800": 1}\n', "line 1: .* holds half a character"),
         ("a.jsonl", b'{"a": 1}\n{"a": "\xff"}\n', "line 2: this is not utf-8 text"),
-        ("a.parquet", b"PAR1 and no more", "not a whole Parquet file"),
+        ("a.parquet", b"PAR1 and no more", "not a complete Parquet file"),
         ("a.xlsx", b"PK", "not a .xlsx file"),
         ("a.xls", b"PK", "files ending in '.xls' cannot be read"),
     ],

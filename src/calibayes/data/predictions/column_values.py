@@ -1,21 +1,32 @@
-"""Columns of a table in a file: what its first rows say about them, and some of them whole."""
+"""The values of a table's columns: in its first rows, and in all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from calibayes.data.predictions.raw_predictions import Floats, TextColumn
 from calibayes.tables import TableFile
-from calibayes.tables.numbers import is_number
+from calibayes.tables.numbers import Floats, is_number
 
-__all__ = ["first_labels", "first_numbers", "numeric_columns", "read_columns"]
+__all__ = ["Ints", "TextColumn", "first_labels", "first_numbers", "numeric_columns", "read_columns"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TextColumn:
+    """A column of texts: ``values[codes[i]]`` is the text of row ``i``. Every value occurs, and only once in ``values``."""
+
+    codes: Ints
+    values: tuple[str, ...]
 
 
 def numeric_columns(table: TableFile) -> frozenset[str]:
-    """Return the columns that hold numbers in at least half of the first rows, so that one bad cell is found and named."""
+    """Return the columns with numbers in at least half of the first rows, so that a single bad cell is found and named."""
     columns = zip(*table.sample, strict=True) if table.sample else ()
     return frozenset(
         name
@@ -26,23 +37,20 @@ def numeric_columns(table: TableFile) -> frozenset[str]:
 
 def first_numbers(table: TableFile, columns: Sequence[str]) -> Floats:
     """Return the first rows of some columns, NaN where a cell is not a number."""
-    places, decimal = _places(table, columns), table.options.decimal
-    rows = [[row[place] for place in places] for row in table.sample]
-    values = [
-        [float(cell.replace(decimal, ".")) if cell is not None and is_number(cell, decimal) else np.nan for cell in row]
-        for row in rows
-    ]
-    return np.array(values, dtype=np.float64).reshape(len(rows), len(places))
+    decimal, places = table.options.decimal, {name: place for place, name in enumerate(table.names)}
+    cells = [row[places[name]] for row in table.sample for name in columns]
+    values = [float(cell.replace(decimal, ".")) if cell is not None and is_number(cell, decimal) else np.nan for cell in cells]
+    return np.array(values, dtype=np.float64).reshape(len(table.sample), len(columns))
 
 
 def first_labels(table: TableFile, column: str) -> tuple[str, ...]:
     """Return the distinct texts in the first rows of a column."""
-    (place,) = _places(table, [column])
+    place = table.names.index(column)
     return tuple(dict.fromkeys(row[place] or "" for row in table.sample))
 
 
 def read_columns(table: TableFile, texts: Sequence[str], numbers: Sequence[str]) -> tuple[dict[str, TextColumn], Floats]:
-    """Read some columns whole: texts by name, and numbers ``[n, k]``, NaN or infinite where the file says so."""
+    """Read all rows of some columns: texts by name, and numbers ``[n, k]``, NaN or infinite where the file says so."""
     import pyarrow as pa
 
     cells: dict[str, list[object]] = {name: [] for name in texts}
@@ -61,8 +69,3 @@ def read_columns(table: TableFile, texts: Sequence[str], numbers: Sequence[str])
         codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         columns[name] = TextColumn(codes, tuple(coded.dictionary.to_pylist()))
     return columns, np.concatenate(values)
-
-
-def _places(table: TableFile, columns: Sequence[str]) -> list[int]:
-    places = {name: place for place, name in enumerate(table.names)}
-    return [places[name] for name in columns]

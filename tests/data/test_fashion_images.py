@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from calibayes.data import Splits, fashion, fashion_mnist
-from calibayes.data.idx import read_idx
+from calibayes.data import Splits, fashion_images, fashion_mnist
+from calibayes.data.fashion_images import read_idx
 from calibayes.errors import DataError, InvalidArgumentError
 
-FOLDER = Path(fashion.__file__).with_name("fashion_mnist")
+FOLDER = Path(fashion_images.__file__).with_name("fashion_mnist")
 SHA256 = {
     "t10k-images-idx3-ubyte.gz": "cc1d090a38ace84dfa1aa66e3ada7c336ef481a96936906477e6dd344da56eaa",
     "t10k-labels-idx1-ubyte.gz": "8d3605d196f4be44669e46906da9733c8131fef761fdbfec72c424d5222f1a05",
@@ -137,8 +137,8 @@ def test_idx_is_read_in_row_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"plain text", "not a whole gzip file"),
-        (gzip.compress(header(3) + b"abc", mtime=0)[:-9], "not a whole gzip file"),
+        (b"plain text", "not a complete gzip file"),
+        (gzip.compress(header(3) + b"abc", mtime=0)[:-9], "not a complete gzip file"),
         (gzip.compress(header(3, kind=9) + b"abc", mtime=0), "start with the bytes 00 00 08 01 .* but got 00 00 09 01"),
         (gzip.compress(header(3, 1) + b"abc", mtime=0), "but got 00 00 08 02"),
         (gzip.compress(b"", mtime=0), "but got nothing"),
@@ -174,6 +174,6 @@ def test_files_that_do_not_fit_together(
 ) -> None:
     (tmp_path / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(images, mtime=0))
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels, mtime=0))
-    monkeypatch.setattr(fashion, "_FOLDER", tmp_path)
+    monkeypatch.setattr(fashion_images, "_FOLDER", tmp_path)
     with pytest.raises(DataError, match=message):
         fashion_mnist()
