@@ -31,8 +31,8 @@ _COLUMNS = [
 ]
 _ABOUT_CLAIMS = (
     "Differences are in points (hundredths), paired by seed, of scores averaged over the last quarter of the epochs, with 95 % "
-    "intervals over seeds (Student's t, Bonferroni within a claim). They speak of other trainings on the same data. Clearly: "
-    "the interval leaves the bound out."
+    "intervals over seeds (Student's t, Bonferroni within a claim). They are about other trainings on the same data. Clearly: "
+    "the interval does not contain the bound."
 )
 
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
 from calibayes.sweeps.settings_grid import checked, varying
 from calibayes.sweeps.sweep_plan import SweepPlan, choices, for_schemes, read_plan
 from calibayes.sweeps.sweep_results import Sweep
+from calibayes.sweeps.trial_identity import function_and_name, result_key
 from calibayes.terminal import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -183,7 +183,7 @@ def _say_what_is_missing(
 
 
 def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list[str]:
-    return [key({"trial": name, "version": version, "settings": each}) for each in settings]
+    return [result_key(name, version, each) for each in settings]
 
 
 def _known(store: Store, keys: list[str], damaged: Callable[[Path, DamagedError], None]) -> dict[str, bool]:

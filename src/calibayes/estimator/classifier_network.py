@@ -1,4 +1,4 @@
-"""The network of a classifier: one that is sized by the data, or the user's own."""
+"""The network of a classifier: sized by the data, or the user's own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NetworkChoice = Literal["auto"] | nn.Module | Callable[[int, int], nn.Module]
 
 
 def made(network: NetworkChoice, rows: int, features: int, classes: int, seed: int) -> nn.Module:
-    """The network with its initial weights, which depend on the seed alone; the caller's generators stay as they were."""
+    """The network with its initial weights, which depend only on the seed; the caller's generators are not changed."""
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)
     if network != "auto" and not callable(network):

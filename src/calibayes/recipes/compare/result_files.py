@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +20,24 @@ from calibayes.methods import METHODS
 from calibayes.metrics import Scores, reliability_bins
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.recipes.compare.comparison import Comparison
-from calibayes.recipes.compare.contender_differences import COMPARED, DRAWS, LEVEL
 from calibayes.recipes.compare.contenders import Contender, Entry
-from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
-from calibayes.recipes.compare.recommendation import RANKING
+from calibayes.recipes.compare.jobs import OPTIMIZER, RECIPE, Probs
+from calibayes.recipes.compare.recommendation import COMPARED, DRAWS, LEVEL, RANKING
 from calibayes.recipes.compare.score_columns import summary
 from calibayes.recipes.compare.summary_text import closing_words
-from calibayes.recipes.compare.training_records import RECIPE
 from calibayes.recipes.compare.trainings import RULE, Trainings
 from calibayes.report import study, write_page
-from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_whole
+from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_json, write_whole
 
 __all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "title_in", "write"]
 
 RUNS = "runs"
 PREDICTIONS = "predictions"
 FILES = {
-    "table.txt": "what is printed above",
+    "table.txt": "the text printed above",
     "reliability.png": "a reliability diagram of each (seed 0)",
     "report.html": "a page with every metric, diagram and difference (seed 0)",
-    "results.json": "every number, and how it came about",
+    "results.json": "every number, with settings and versions",
     PREDICTIONS: "every contender's probabilities, for calibayes evaluate",
     RUNS: "every training, so that none is repeated when you add seeds",
 }
@@ -46,15 +45,14 @@ _MOST_COLUMNS = 6
 
 
 def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
-    """Write the files of `FILES` into the folder, each at once, so that two processes do not spoil each other's."""
+    """Write the files of `FILES` into the folder, each atomically, so that two processes do not interfere."""
     ordered = sorted(found.entries.values(), key=lambda entry: entry.contender.scaled)
     named = [(str(entry.contender), entry.test_probs[0], entry.test[0]) for entry in ordered]
     columns = len(found.settings.methods)
     with written_to(folder):
-        (folder / "report.html").unlink(missing_ok=True)  # the last to be written: never one of other results
+        (folder / "report.html").unlink(missing_ok=True)  # written last, so that it never belongs to other results
         _write_predictions(found, folder / PREDICTIONS)
-        numbers = json.dumps(as_json_numbers(describe(found, command)), indent=2, ensure_ascii=False)
-        write_whole(folder / "results.json", (numbers + "\n").encode())
+        write_json(folder / "results.json", as_json_numbers(describe(found, command)))
         write_whole(folder / "table.txt", printed.encode())
         picture = diagrams(named, found.targets, columns=columns if columns <= _MOST_COLUMNS else 4)
         write_whole(folder / "reliability.png", picture)
@@ -81,7 +79,7 @@ def diagrams(named: Sequence[tuple[str, Probs, Scores]], targets: Tensor, *, col
 
 
 def title_in(folder: Path) -> str | None:
-    """The data set of the comparison whose results are in a folder, if there are any."""
+    """The data set of the comparison whose results are in a folder, or ``None``."""
     try:
         return str(json.loads((folder / "results.json").read_text(encoding="utf-8"))["task"]["title"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -96,7 +94,7 @@ def _study(found: Comparison, command: str) -> dict[str, Any]:
 
 
 def describe(found: Comparison, command: str) -> dict[str, Any]:
-    """Everything that a comparison found, as numbers, lists and dicts."""
+    """All results of a comparison, as numbers, lists and dicts."""
     trainings, verdict = found.trainings, found.verdict
     common = described_trainings(trainings, command)
     return {
@@ -124,16 +122,18 @@ def describe(found: Comparison, command: str) -> dict[str, Any]:
             "draws": DRAWS,
         },
         "differences": [
-            {"first": str(first), "second": str(second), **_differences(found, first, second)}
-            for place, second in enumerate(found.entries)
-            for first in list(found.entries)[place + 1 :]
+            {
+                **{"first": str(first), "second": str(second)},
+                **{score: found.differences.between(first, second, score)._asdict() for score in COMPARED},
+            }
+            for second, first in combinations(found.entries, 2)
         ],
         "seconds": {**common["seconds"], "trainings_from_before": trainings.kept},
     }
 
 
 def described_trainings(found: Trainings, command: str) -> dict[str, Any]:
-    """How numbers came about: settings, what was chosen from, versions, machine and time."""
+    """The settings, candidates, versions, machine and time behind the results."""
     return {
         "command": command,
         "settings": found.settings.to_dict(),
@@ -148,7 +148,7 @@ def described_trainings(found: Trainings, command: str) -> dict[str, Any]:
 
 
 def described_scores(validation: Sequence[Scores], test: Sequence[Scores], **others: Sequence[Any]) -> dict[str, Any]:
-    """Scores of a method: means over seeds, and those of each seed beside its items of ``others``."""
+    """Scores of a method: means over seeds, and those of each seed with its items of ``others``."""
     parts = {"validation": [each.to_dict() for each in validation], "test": [each.to_dict() for each in test]}
     columns: dict[str, Sequence[Any]] = {"seed": range(len(test)), **others, **parts}
     return {
@@ -169,22 +169,19 @@ def _contender(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _differences(found: Comparison, first: Contender, second: Contender) -> dict[str, Any]:
-    return {score: found.differences.between(first, second, score)._asdict() for score in COMPARED}
-
-
 def _write_predictions(found: Comparison, folder: Path) -> None:
-    """Probabilities of every contender and seed; what other settings have left there under such names is cleared away."""
+    """Write the probabilities of every contender and seed, and remove those of other settings."""
     prepare(folder)
     names = np.array(found.class_names)
     written = set()
     validation, test = found.trainings.data.validation[1], found.targets
     for entry in found.entries.values():
         for seed in range(found.settings.seeds):
-            parts = ((entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"))
-            for probs, targets, part in parts:
+            for probs, targets, part in (entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"):
+                buffer = io.BytesIO()
+                np.savez_compressed(buffer, probs=probs[seed], targets=targets.numpy(), class_names=names)
                 path = folder / _file_name(entry.contender, seed, part)
-                write_whole(path, _archive(probs[seed], targets, names))
+                write_whole(path, buffer.getvalue())
                 written.add(path.name)
     ours = re.compile(rf"({'|'.join(map(re.escape, METHODS))})(-t)?-seed\d+(-validation)?\.npz")
     for path in folder.iterdir():
@@ -194,9 +191,3 @@ def _write_predictions(found: Comparison, folder: Path) -> None:
 
 def _file_name(contender: Contender, seed: int, part: str = "") -> str:
     return f"{contender.slug}-seed{seed}{part}.npz"
-
-
-def _archive(probs: Probs, targets: Tensor, names: np.typing.NDArray[np.str_]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, probs=probs, targets=targets.numpy(), class_names=names)
-    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The text of a comparison: every sentence is computed from the numbers."""
+"""The text of a comparison, computed from its numbers."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING
 
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import Task
-from calibayes.recipes.compare.contender_differences import LEVEL, Differences
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.difference_interval import Estimate
-from calibayes.recipes.compare.recommendation import NEGLIGIBLE, Recommendation, is_worse
+from calibayes.recipes.compare.recommendation import LEVEL, NEGLIGIBLE, Differences, Recommendation
 from calibayes.recipes.compare.score_columns import COLUMNS, Row, listed, score_table, weight
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["above_table", "closing_words", "opening_words", "scores_table"]
+__all__ = ["QUICK_WARNING", "above_table", "closing_words", "opening_words", "scores_table"]
 
 _COLUMN = {column.name: column for column in COLUMNS}
-_WIDE = 0.05  # nats: if as much as this may be lost, nothing is decided
+_WIDE = 0.05  # nats: if a difference may be as large as this, nothing is decided
+QUICK_WARNING = "Trained in seconds on little data (--quick): the numbers only show what is measured."
 _NAME = {"nll": "NLL", "ece": "ECE", "accuracy": "accuracy", "brier": "Brier"}
 
 
 def opening_words(task: Task, settings: Settings, workers: int) -> str:
-    """What is about to happen."""
+    """Describe the data and the trainings."""
     return (
         f"{task.title}: {settings.train:,} {task.examples} to train, {settings.validation:,} to choose "
         f"λ and β, {settings.test:,} to test.\n"
@@ -43,22 +43,23 @@ def scores_table(entries: Iterable[Entry], settings: Settings, task: Task) -> Ta
 
 
 def above_table(verdict: Recommendation) -> Table:
-    """By how much each contender's NLL is above the lowest, and whether that is clear."""
+    """The difference of each contender's NLL from the lowest, and a verdict."""
     from rich import box
     from rich.table import Table
 
-    made = Table(title=f"NLL above the lowest, {verdict.leader}'s", box=box.SIMPLE_HEAD, title_style="bold")
+    table = Table(title=f"NLL above the lowest, {verdict.leader}'s", box=box.SIMPLE_HEAD, title_style="bold")
     for title in ("", "by", f"{100 * LEVEL:g} % interval", "p", ""):
-        made.add_column(title, justify="left" if not title else "right", no_wrap=True)
+        table.add_column(title, justify="left" if not title else "right", no_wrap=True)
+    worse = verdict.clearly_worse
     for each, difference in verdict.above.items():
         by, ends = _numbers(difference, "nll")
         p = f"{difference.p_value:.3f}" if difference.p_value >= 0.0005 else "< 0.001"
-        made.add_row(str(each), by, ends, p, "clearly worse" if is_worse(difference) else "not clearly worse")
-    return made
+        table.add_row(str(each), by, ends, p, "clearly worse" if each in worse else "not clearly worse")
+    return table
 
 
 def closing_words(verdict: Recommendation, found: Differences, settings: Settings, task: Task) -> str:
-    """Which contender to use, by how much it is better, and how sure that is."""
+    """Recommend a contender, with the differences and their intervals."""
     choice = f"λ from {listed(settings.lams)} and β from {listed(settings.betas)}"
     lines = [
         f"Chosen by the lowest NLL on the validation {task.examples} (seed 0, without T): {choice}.",
@@ -68,9 +69,8 @@ def closing_words(verdict: Recommendation, found: Differences, settings: Setting
         "",
         *_how_sure(found, settings, task),
     ]
-    if settings.is_quick:
-        lines.append("Trained in seconds on little data (--quick): the numbers show what is measured, and little else.")
-    lines.append("One network and one split of one data set: other data may put the contenders in another order.")
+    lines += [QUICK_WARNING] if settings.is_quick else []
+    lines.append("This is one network and one split of one data set: other data may rank the contenders differently.")
     return "\n".join(lines)
 
 
@@ -81,27 +81,27 @@ def _answer(verdict: Recommendation, found: Differences) -> list[str]:
             "No answer: every contender gives some true class a probability of zero, which makes its NLL infinite.",
             "Train for fewer epochs or with a lower learning rate, and compare again.",
         ]
-    open_ = _still_open(verdict, best, use)
-    simpler = _names(takewhile(lambda each: each != use, found.values))
-    if open_ > _WIDE:
+    undecided = _undecided(verdict, best, use)
+    simpler = ", ".join(map(str, takewhile(lambda each: each != use, found.values)))
+    if undecided > _WIDE:
         lines = [
             f"No answer yet: nothing is clearly worse than the lowest NLL, {best}'s ({_mean(found, best)}), and differences "
-            f"of up to {open_:.{_COLUMN['nll'].digits}f} are possible.",
-            f"More seeds or test examples would tell; until then begin with {use}, the simplest.",
+            f"of up to {undecided:.{_COLUMN['nll'].digits}f} are possible.",
+            f"More seeds or test examples would tell; until then start with {use}, the simplest.",
         ]
     elif use == best:
         reason = f"it has the lowest NLL ({_mean(found, use)})"
-        reason += f", and what is simpler is clearly worse: {simpler}." if simpler else ", and nothing here is simpler."
+        reason += f", and the simpler ones are clearly worse: {simpler}." if simpler else ", and nothing here is simpler."
         lines = [f"Use {use}: {reason}"]
     else:
         reason = f"its NLL ({_mean(found, use)}) is not clearly worse than the lowest, {best}'s ({_mean(found, best)}):"
-        lines = [f"Use {use}: {reason} {_told(verdict.above[use], 'nll')} apart."]
-        lines.append(f"What is simpler is clearly worse: {simpler}." if simpler else "Nothing here is simpler.")
+        lines = [f"Use {use}: {reason} {_size(verdict.above[use], 'nll')} apart."]
+        lines.append(f"The simpler ones are clearly worse: {simpler}." if simpler else "Nothing here is simpler.")
     if verdict.gain is not None:
         plain = next(iter(found.values))
         lines.append(f"Against {plain}: {', '.join(_changed(verdict.gain[score], score) for score in _NAME)}.")
     for score, word in (("ece", "lower"), ("accuracy", "higher")):
-        others = [f"{each} by {_told(difference, score)}" for each, difference in verdict.better[score].items()]
+        others = [f"{each} by {_size(difference, score)}" for each, difference in verdict.better[score].items()]
         if others:
             lines.append(f"Clearly {word} {_NAME[score]} than {use}: {', '.join(others)}.")
     if not verdict.better["ece"]:
@@ -109,8 +109,8 @@ def _answer(verdict: Recommendation, found: Differences) -> list[str]:
     return lines
 
 
-def _still_open(verdict: Recommendation, best: Contender, use: Contender) -> float:
-    """By how much another choice than the recommended one may be better, where nothing at all is clearly worse."""
+def _undecided(verdict: Recommendation, best: Contender, use: Contender) -> float:
+    """How much better another choice than the recommended one may be, if nothing is clearly worse; else 0."""
     if verdict.clearly_worse or not verdict.above:
         return 0.0
     return max(-each.low for each in verdict.above.values()) if use == best else verdict.above[use].high
@@ -121,12 +121,12 @@ def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:
     chance = f"{found.seeds} seeds and {tests}" if found.seeds > 1 else f"the {tests} only"
     lines = [
         f"Intervals: {100 * LEVEL:g} %, corrected for {found.comparisons} comparisons (Bonferroni); "
-        f"they cover the chance in {chance}. Clearly: the interval does not hold 0; clearly worse: it begins above "
+        f"they cover the chance in {chance}. Clearly: the interval does not contain 0; clearly worse: it begins above "
         f"{NEGLIGIBLE:g}.",
-        "Differences in ECE are without what chance adds to an ECE, which is more where it is small.",
+        "Differences in ECE are corrected for what chance adds to an ECE, which is more for a small one.",
     ]
     if found.seeds == 1:
-        lines.append("One seed: nothing is known about the chance in training, and another one may turn the order round.")
+        lines.append("One seed says nothing about the chance in training: another one may reverse the order.")
         lines.append("Do not decide by it. More seeds: --seeds 8")
     elif found.seeds == 2:
         lines.append("Two seeds say little about the chance in training, so the intervals are wide. More seeds: --seeds 8")
@@ -134,16 +134,16 @@ def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:
 
 
 def _changed(difference: Estimate, score: str) -> str:
-    """A change in words, such as "ECE lower by 1.2 points (0.3 to 2.1)"."""
+    """Describe a change, such as "ECE lower by 1.2 points (0.3 to 2.1)"."""
     if difference.value == 0 and not (difference.above or difference.below):
         return f"{_NAME[score]} the same"
     word = "higher" if difference.value > 0 else "lower"
     surely = "" if difference.above or difference.below else ", which may be chance"
-    return f"{_NAME[score]} {word} by {_told(difference, score)}{surely}"
+    return f"{_NAME[score]} {word} by {_size(difference, score)}{surely}"
 
 
-def _told(difference: Estimate, score: str) -> str:
-    """A difference without its sign."""
+def _size(difference: Estimate, score: str) -> str:
+    """Write a difference without its sign."""
     by, ends = _numbers(difference.scaled(-1.0 if difference.value < 0 else 1.0), score)
     unit = " points" if _COLUMN[score].scale == 100 else ""
     return f"{by}{unit} ({ends})"
@@ -161,10 +161,6 @@ def _numbers(difference: Estimate, score: str) -> tuple[str, str]:
 
 def _mean(found: Differences, contender: Contender) -> str:
     return f"{found.mean(contender, 'nll'):.{_COLUMN['nll'].digits}f}"
-
-
-def _names(contenders: Iterable[Contender]) -> str:
-    return ", ".join(map(str, contenders))
 
 
 def _temperature(entry: Entry) -> str:
