@@ -75,12 +75,12 @@ class PartResults:
 def part_results(experiment: Experiment, trials: Iterable[Trial]) -> list[PartResults]:
     """The results of every part of an experiment among these trials."""
     known = {json.dumps(trial.settings, sort_keys=True): trial.result for trial in trials if trial.error is None}
-    found = []
+    parts = []
     for part in experiment.parts:
         results = {each: known.get(json.dumps(each.to_dict(), sort_keys=True)) for each in part.settings}
-        there = {each: result for each, result in results.items() if result is not None}
-        found.append(PartResults(part, tuple(there), tuple(there.values())))
-    return found
+        known_results = {each: result for each, result in results.items() if result is not None}
+        parts.append(PartResults(part, tuple(known_results), tuple(known_results.values())))
+    return parts
 
 
 def _number_at(tree: Any, path: tuple[str, ...]) -> float:
@@ -111,8 +111,8 @@ def between(name: str, first: BySeed, second: BySeed | float = 0.0, *, compariso
     apart = [each for each in apart if math.isfinite(each)]
     if len(apart) < 2:
         return SeedDifference(name, apart[0] if apart else math.nan, math.nan, math.nan, len(apart))
-    found = mean_difference(apart, 0.0, comparisons=comparisons)
-    return SeedDifference(name, found.value, found.low, found.high, len(apart))
+    estimate = mean_difference(apart, 0.0, comparisons=comparisons)
+    return SeedDifference(name, estimate.value, estimate.low, estimate.high, len(apart))
 
 
 def settled(part: PartResults, *path: str) -> BySeed:
@@ -136,12 +136,12 @@ def at_equal_accuracy(first: PartResults, second: PartResults, *path: str) -> tu
     Between two epochs it is interpolated.
     """
     curves = [part.by_seed(lambda scored: _curve(scored, path)) for part in (first, second)]
-    found: tuple[BySeed, BySeed] = ({}, {})
+    both: tuple[BySeed, BySeed] = ({}, {})
     for seed in curves[0].keys() & curves[1].keys():
         level = min(float(curve[seed][0].max()) for curve in curves) - _BELOW
-        for scores, curve in zip(found, curves, strict=True):
+        for scores, curve in zip(both, curves, strict=True):
             scores[seed] = float(np.interp(level, *curve[seed]))
-    return found
+    return both
 
 
 def _curve(scored: list[dict[str, Any]], path: tuple[str, ...]) -> tuple[Floats, Floats]:

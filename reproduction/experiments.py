@@ -106,13 +106,11 @@ _SIZES: dict[str, dict[str, Any]] = {
 _LAMS = {"tiny": (10.0,), "cpu": (3.0, 10.0, 30.0, 100.0, 300.0), "paper": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)}
 _SEEDS = {"tiny": 2, "cpu": 5, "paper": 10}
 _BAYESIAN = {"tiny": {"epochs": 2}, "cpu": {"epochs": 32, "evaluate_every": 4}, "paper": {"epochs": 40, "evaluate_every": 2}}
-_BETA = 0.1
 
 
 def _newsgroups(preset: str, scheme: str, seeds: Sequence[int], **others: Any) -> tuple[TrainingSettings, ...]:
     """The same training with several seeds."""
-    given = {**_SIZES[preset], **(_BAYESIAN[preset] if has_beta(scheme) else {})}
-    given |= {"beta": _BETA} if has_beta(scheme) else {}
+    given = _SIZES[preset] | ({"beta": 0.1, **_BAYESIAN[preset]} if has_beta(scheme) else {})
     given |= {"lam": 10.0} if has_lam(scheme) else {}
     return tuple(NewsgroupsTraining(scheme=scheme, seed=seed, **(given | others)) for seed in seeds)
 

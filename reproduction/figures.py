@@ -106,14 +106,14 @@ def _diagram(part: PartResults, what: str) -> ReliabilityDisplay:
         for name in ("confidence", "accuracy")
     }
     edges = torch.linspace(0, 1, len(count) + 1, dtype=torch.float64)
-    found = ReliabilityBins(edges=edges, count=count, weight=count.double(), effective=count.double(), **columns)
+    diagram_bins = ReliabilityBins(edges=edges, count=count, weight=count.double(), effective=count.double(), **columns)
     scores: dict[str, Any] = closely["values"]
     intervals = {name: Interval(*ends) for name, ends in closely["intervals"].items()}
     displayed = Scores(
         n=int(count.sum()), classes=10, bins=len(count), k=5, target_accuracy=0.95, level=0.95, intervals=intervals, **scores
     )
     name = part.settings[0].scheme.upper() + (" with temperature" if what == "scaled" else "")
-    return ReliabilityDisplay(bins=found, scores=displayed, name=name)
+    return ReliabilityDisplay(bins=diagram_bins, scores=displayed, name=name)
 
 
 def _figure(paths: Sequence[tuple[str, str]], panel: Callable[[Axes, tuple[str, str]], None]) -> Figure:

@@ -47,9 +47,9 @@ Parts = Mapping[str, PartResults]
 def claims(newsgroups: Sequence[PartResults], cifar10: Sequence[PartResults]) -> list[PaperClaim]:
     """Every claim of the paper's experiments for which there are results."""
     texts, images = ({part.name: part for part in parts if part.results} for parts in (newsgroups, cifar10))
-    found = [*_of_epochs(texts), *_of_hard_scores(texts), *_of_bnn(texts)]
-    found += [*_of_lambda(texts, "FNN"), *_of_lambda(texts, "BNN")]
-    return [*found, *_of_both(texts), *_of_temperature(texts), *_of_images(images)]
+    judged = [*_of_epochs(texts), *_of_hard_scores(texts), *_of_bnn(texts)]
+    judged += [*_of_lambda(texts, "FNN"), *_of_lambda(texts, "BNN")]
+    return [*judged, *_of_both(texts), *_of_temperature(texts), *_of_images(images)]
 
 
 def _of_epochs(parts: Parts) -> list[PaperClaim]:
@@ -142,7 +142,7 @@ def _of_both(parts: Parts) -> list[PaperClaim]:
 
 def _of_temperature(parts: Parts) -> list[PaperClaim]:
     started = [part for name, part in parts.items() if name.startswith("CA-BNN, λ") and ":" in name]
-    found = []
+    judged = []
     for ours in (list(_lams(parts, "CA-BNN").values()), started):
         if "FNN" not in parts or not ours:
             continue
@@ -152,12 +152,12 @@ def _of_temperature(parts: Parts) -> list[PaperClaim]:
             for name, score in (("ECE", "ece"), ("NLL (hundredths)", "nll"))
         ]
         text = f"(Asked by us) {best.name} (best by validation NLL) beats an FNN with temperature scaling"
-        found.append(_judged(text, gaps, "FNN with temperature minus CA-BNN without"))
-    return found
+        judged.append(_judged(text, gaps, "FNN with temperature minus CA-BNN without"))
+    return judged
 
 
 def _of_images(parts: Parts) -> list[PaperClaim]:
-    found: list[PaperClaim] = []
+    judged: list[PaperClaim] = []
     schemes = ("FNN", "BNN", "CA-FNN", "CA-BNN")
     for network in dict.fromkeys(name.partition(":")[0] for name in parts):
         if not all(f"{network}: {scheme}" in parts for scheme in schemes):
@@ -170,8 +170,8 @@ def _of_images(parts: Parts) -> list[PaperClaim]:
             ("CA-BNN has the lowest ECE", (("FNN", "CA-BNN"), ("BNN", "CA-BNN"), ("CA-FNN", "CA-BNN"))),
         ):
             gaps = [between(f"{a} minus {b}", errors[a], errors[b], comparisons=len(pairs)) for a, b in pairs]
-            found.append(_judged(f"CIFAR-10, {network}: {text}", gaps, "all differences"))
-    return found
+            judged.append(_judged(f"CIFAR-10, {network}: {text}", gaps, "all differences"))
+    return judged
 
 
 def _judged(text: str, gaps: Sequence[SeedDifference], rule: str, *, at_least: float = 0.0) -> PaperClaim:
@@ -209,8 +209,8 @@ def _last_ece(part: PartResults) -> BySeed:
 
 def _lams(parts: Parts, scheme: str) -> dict[float, PartResults]:
     """The parts of a scheme by λ."""
-    found = {part.settings[0].lam: part for name, part in parts.items() if name.startswith(f"{scheme}, λ") and ":" not in name}
-    return dict(sorted(found.items()))
+    by_lam = {part.settings[0].lam: part for name, part in parts.items() if name.startswith(f"{scheme}, λ") and ":" not in name}
+    return dict(sorted(by_lam.items()))
 
 
 def _mean(scores: BySeed) -> float:

@@ -109,14 +109,14 @@ def _write(asked: Experiment, parts: list[PartResults], folder: Path, console: C
 
 def print_claims(folder: Path, preset: str, *, console: Console) -> None:
     """Print every claim with our numbers and the verdict, from the records of a preset, and write them to files."""
-    found = recorded_claims(folder, preset)
-    if not found:
+    judged = recorded_claims(folder, preset)
+    if not judged:
         raise InvalidArgumentError(
             f"Expected results of experiments in {str(folder)!r}, but there are none of preset {preset}."
         )
-    printed = claims_text(found)
+    printed = claims_text(judged)
     write_whole(folder / "claims.txt", printed.encode())
-    write_json(folder / "claims.json", {"preset": preset, "claims": [claim.to_dict() for claim in found]}, indent=1)
+    write_json(folder / "claims.json", {"preset": preset, "claims": [claim.to_dict() for claim in judged]}, indent=1)
     print_line(console, printed.rstrip("\n"))  # last, since the reader of a pipe may close it
 
 

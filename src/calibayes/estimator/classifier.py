@@ -47,7 +47,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method_settings: further settings of the method by name, such as ``{"members": 3}`` for ``"ensemble"``;
             ``calibayes methods`` on the command line lists them.
         lam: $\lambda$, the weight of the calibration term; or ``"auto"``. By default 1 for ``"ca-fnn"`` and ``"ca-bnn"``, and
-            the method's own default for others. ``"fnn"`` and ``"bnn"`` have none, whatever it is.
+            the method's own default for others. It is ignored for ``"fnn"`` and ``"bnn"``.
         beta: $\beta$, the weight of the KL term, for methods that have one; or ``"auto"``. By default 0.1 for ``"bnn"`` and
             ``"ca-bnn"``, and the method's own default for others.
         prior_std: the standard deviation of the prior; by default 0.3 for ``"bnn"`` and ``"ca-bnn"``, likewise.
@@ -174,7 +174,11 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         examples = distinct(x[weights > 0], labels.reshape(-1), weights[weights > 0])
         examples = examples._replace(weights=examples.counts * self._class_weights(examples, classes)[examples.y])
         if continues:
-            self._check_continues(classes)
+            if not np.array_equal(classes, self.classes_):
+                raise InvalidArgumentError(
+                    f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
+                    f"{classes.tolist()}. Use `warm_start=False` to start again."
+                )
             settings = settings.with_known(self.lam_, self.beta_)
             scaler, seed, fits, start = self.scaler_, self._seed, self._fits + 1, self.posterior_
         else:
@@ -233,14 +237,6 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{dict(zip(classes.tolist(), weights.tolist(), strict=True))!r}."
             )
         return weights
-
-    def _check_continues(self, classes: npt.NDArray[Any]) -> None:
-        """Raise if a further fit cannot continue from the last one."""
-        if not np.array_equal(classes, self.classes_):
-            raise InvalidArgumentError(
-                f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
-                f"{classes.tolist()}. Use `warm_start=False` to start again."
-            )
 
 
 def _weights(sample_weight: Any, x: Floats) -> Floats:

@@ -26,8 +26,8 @@ class Examples(NamedTuple):
     @property
     def data(self) -> tuple[Any, ...]:
         """The data for `calibayes.fit`: inputs, classes, and weights if they differ."""
-        alike = bool((self.weights == self.weights[0]).all())
-        return (self.x, self.y) if alike else (self.x, self.y, self.weights)
+        same = bool((self.weights == self.weights[0]).all())
+        return (self.x, self.y) if same else (self.x, self.y, self.weights)
 
     @property
     def rows_per_count(self) -> float:
@@ -43,9 +43,9 @@ class Examples(NamedTuple):
         return self._part(self.counts - held), self._part(held)
 
     def _part(self, counts: Floats) -> Examples:
-        there = counts > 0
+        positive = counts > 0
         weights = counts * (self.weights / self.counts)
-        return Examples(self.x[there], self.y[there], counts[there], weights[there])
+        return Examples(self.x[positive], self.y[positive], counts[positive], weights[positive])
 
 
 def distinct(x: Floats, y: Indices, weights: Floats) -> Examples:
@@ -55,11 +55,11 @@ def distinct(x: Floats, y: Indices, weights: Floats) -> Examples:
 
     Examples:
         >>> x = np.array([[2.0], [1.0], [2.0], [3.0]])
-        >>> found = distinct(x, np.array([1, 0, 1, 0]), np.array([1.0, 1.0, 2.0, 0.0]))
-        >>> found.x[:, 0].tolist(), found.y.tolist(), found.counts.tolist()
+        >>> examples = distinct(x, np.array([1, 0, 1, 0]), np.array([1.0, 1.0, 2.0, 0.0]))
+        >>> examples.x[:, 0].tolist(), examples.y.tolist(), examples.counts.tolist()
         ([1.0, 2.0], [0, 1], [1.0, 3.0])
     """
-    there = weights > 0
-    rows, index = np.unique(np.column_stack([x[there], y[there]]), axis=0, return_inverse=True)
-    counts = np.bincount(index.reshape(-1), weights=weights[there]).astype(np.float64)
+    positive = weights > 0
+    rows, index = np.unique(np.column_stack([x[positive], y[positive]]), axis=0, return_inverse=True)
+    counts = np.bincount(index.reshape(-1), weights=weights[positive]).astype(np.float64)
     return Examples(rows[:, :-1], rows[:, -1].astype(np.intp), counts, counts)

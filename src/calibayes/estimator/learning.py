@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.errors import InvalidArgumentError, NetworkOutputError
-from calibayes.estimator.classifier_network import made
+from calibayes.estimator.classifier_network import built_network
 from calibayes.estimator.classifier_settings import ClassifierSettings
 from calibayes.estimator.distinct_examples import Examples
 from calibayes.methods import build
@@ -122,10 +122,10 @@ class Learner:
         """The user's module, or a function that makes a network for each member of an ensemble."""
         settings = self.settings
         if isinstance(settings.network, nn.Module):
-            return made(settings.network, rows, features, self.classes, self.seed)
+            return built_network(settings.network, rows, features, self.classes, self.seed)
 
         def one(seed: int) -> nn.Module:
-            network = made(settings.network, rows, features, self.classes, seed)
+            network = built_network(settings.network, rows, features, self.classes, seed)
             return prepared_network(settings.scheme, network) if isinstance(settings.network, str) else network
 
         return member_networks(one, self.seed)

@@ -67,19 +67,19 @@ def _drawn(
         _take_one(sizes, [len(index) for index in wholes])
         if not any(sizes):
             _take_one(numbers, [float(each.sum()) for each in rows])
-    found = np.zeros(len(y))
+    held = np.zeros(len(y))
     for k in classes:
         chosen = np.isin(group, wholes[k][: sizes[k]])
-        found[chosen] = counts[chosen]
+        held[chosen] = counts[chosen]
         if numbers[k]:
             few = rows[k].sum() < _MOST
-            found[cells[k]] = (
+            held[cells[k]] = (
                 draws.multivariate_hypergeometric(rows[k].astype(np.int64), numbers[k]) if few else np.floor(fraction * rows[k])
             )
     for k in classes:
-        if (found[y == k] == counts[y == k]).all():  # other classes' groups had all of it
-            found[group == group[np.flatnonzero(y == k)[0]]] = 0
-    return found
+        if (held[y == k] == counts[y == k]).all():  # other classes' groups had all of it
+            held[group == group[np.flatnonzero(y == k)[0]]] = 0
+    return held
 
 
 def _size(fraction: float, many: float) -> int:

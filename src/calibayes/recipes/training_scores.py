@@ -44,16 +44,16 @@ class EpochScorer:
         predicted = self._predicted(posterior, samples, keep_samples=True)
         every = [each.samples for each in predicted if each.samples is not None]
         validation, test = (each.mean(0) for each in every)
-        found = self._scored(validation, test)
+        scores = self._scored(validation, test)
         labels = self.splits.test[1].to(test.device)
         probs = {"test": test, "scaled": _scaling(validation, self.splits.validation[1]).transform(test)}
-        found["closely"] = {name: _closely(each, labels) for name, each in probs.items()}
-        found["reliability"] = {name: _bins(each, labels) for name, each in probs.items()}
+        scores["closely"] = {name: _closely(each, labels) for name, each in probs.items()}
+        scores["reliability"] = {name: _bins(each, labels) for name, each in probs.items()}
         if posterior.num_bayesian and len(posterior.members) == 1:
             fewer = [count for count in _SAMPLES if count < samples]
-            found["by_samples"] = {str(count): self._scored(*(each[:count].mean(0) for each in every)) for count in fewer}
-            found["mean_weights"] = self._scored(*(each.probs for each in self._predicted(posterior, "mean")))
-        return found
+            scores["by_samples"] = {str(count): self._scored(*(each[:count].mean(0) for each in every)) for count in fewer}
+            scores["mean_weights"] = self._scored(*(each.probs for each in self._predicted(posterior, "mean")))
+        return scores
 
     def _predicted(
         self, posterior: Posterior, samples: int | Literal["mean"], *, keep_samples: bool = False
@@ -97,10 +97,10 @@ def _closely(probs: Tensor, labels: Tensor) -> dict[str, Any]:
 
 def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float | None]]:
     """A reliability diagram as numbers; None in empty bins."""
-    found = reliability_bins(probs, labels)
-    means = {name: getattr(found, name).tolist() for name in ("confidence", "accuracy")}
+    bins = reliability_bins(probs, labels)
+    means = {name: getattr(bins, name).tolist() for name in ("confidence", "accuracy")}
     return {
-        "count": found.count.tolist(),
+        "count": bins.count.tolist(),
         **{name: [None if math.isnan(each) else rounded(each) for each in column] for name, column in means.items()},
     }
 

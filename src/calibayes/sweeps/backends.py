@@ -1,4 +1,4 @@
-"""Where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
+"""The backends of sweeps: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
 
 from __future__ import annotations
 

@@ -81,9 +81,9 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
     """The Ray cluster at an address, or the one that this process is connected to, or a new one on this machine."""
     ray = require_package("ray", "The backend 'ray'")
     ours = not ray.is_initialized()
-    if not ours and address not in (None, "auto", there := ray.get_runtime_context().gcs_address):
+    if not ours and address not in (None, "auto", connected := ray.get_runtime_context().gcs_address):
         raise InvalidArgumentError(
-            f"Expected the address {there!r} of the Ray that this process is connected to, but got {address!r}. "
+            f"Expected the address {connected!r} of the Ray that this process is connected to, but got {address!r}. "
             "Leave it out, or call ray.shutdown() before."
         )
     address = address or os.environ.get("RAY_ADDRESS")
@@ -96,7 +96,7 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
             raise _unreachable("Ray", address, error) from error
     references: dict[Any, Any] = {}
     exceptions = ray.exceptions
-    call = ray.remote(num_cpus=threads, max_retries=0)(_call)
+    call = ray.remote(num_cpus=threads, max_retries=0)(lambda func: func())
 
     def submit(func: Callable[[], Any]) -> Any:
         reference = call.remote(func)
@@ -142,10 +142,6 @@ def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iter
                 cancel=lambda future: future.cancel(),
                 died=(distributed.KilledWorker,),
             )
-
-
-def _call(func: Callable[[], Any]) -> Any:
-    return func()
 
 
 def _check_reachable(name: str, address: str | None) -> None:

@@ -38,8 +38,8 @@ class MlflowLog:
         try:
             with _quiet():
                 self._client = mlflow.MlflowClient(self.uri)
-                found = self._client.get_experiment_by_name(experiment)
-                self._experiment = self._client.create_experiment(experiment) if found is None else found.experiment_id
+                known = self._client.get_experiment_by_name(experiment)
+                self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
                 self._known = set(self._finished())
         except self._errors as error:
             raise InvalidArgumentError(

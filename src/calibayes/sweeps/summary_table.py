@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.sweep_results import Sweep, single_values
 from calibayes.wording import did_you_mean
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["summary_table"]
 
@@ -27,9 +27,6 @@ def summary_table(sweep: Sweep, show: Sequence[str] = (), *, over: str = "seed")
         show: the names of the numbers, such as ``test.nll``; the first few by default.
         over: the setting to average over.
     """
-    from rich.table import Table
-    from rich.text import Text
-
     every = [trial.settings for trial in sweep if trial.error is None]
     results = [single_values(result) for result in sweep.results()]
     known = list(dict.fromkeys(name for values in results for name, value in values.items() if _is_number(value)))

@@ -66,6 +66,9 @@ class Outcome:
     record: Record | None = None  # for a worker that cannot see the folder, and so could not write it
 
 
+_serving: set[int] = set()  # the processes that this one is a worker of
+
+
 def perform(job: Job, context: WorkerContext, wait: bool) -> Outcome:
     """Run a trial and store its result, unless it exists, or another process is running it and we do not ``wait``."""
     with _prepared_process(context):
@@ -148,24 +151,15 @@ def _prepared_process(context: WorkerContext) -> Iterator[None]:
     before = torch.get_num_threads()
     if context.threads is not None:
         torch.set_num_threads(context.threads)
-    if os.getpid() != context.pid and context.local:
-        _serve(context.pid)
+    if os.getpid() != context.pid and context.local and context.pid not in _serving:
+        _serving.add(context.pid)
+        os.environ.pop("WORLD_SIZE", None)  # a trial runs in one process, also if torchrun started the sweep
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_end_with, args=(context.pid,), daemon=True).start()
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-_serving: set[int] = set()
-
-
-def _serve(master: int) -> None:
-    if master in _serving:
-        return
-    _serving.add(master)
-    os.environ.pop("WORLD_SIZE", None)  # a trial runs in one process, also if torchrun started the sweep
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(master,), daemon=True).start()
 
 
 def _end_with(master: int) -> None:

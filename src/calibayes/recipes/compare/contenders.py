@@ -70,24 +70,24 @@ class Entry:
     test: list[Scores]  # scores on the test examples
 
 
-def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
+def entries(trainings: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
     """The results of all contenders, from the simplest on; ``note`` is called if the data do not determine a temperature."""
-    return {each: _entry(each, found, note) for each in contenders(found.task, found.settings)}
+    return {each: _entry(each, trainings, note) for each in contenders(trainings.task, trainings.settings)}
 
 
-def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] | None) -> Entry:
-    entry = Entry(contender, found.chosen[contender.scheme], [], [], [], [], [])
-    parts = found.trained[contender.scheme], found.tested[contender.scheme]
+def _entry(contender: Contender, trainings: Trainings, note: Callable[[str], None] | None) -> Entry:
+    entry = Entry(contender, trainings.chosen[contender.scheme], [], [], [], [], [])
+    parts = trainings.trained[contender.scheme], trainings.tested[contender.scheme]
     for trained, tested in zip(*parts, strict=True):
         scaling, why_none = None, None
         if contender.scaled:
-            scaling, why_none = temperature_or_identity(trained.probs, found.data.validation[1])
+            scaling, why_none = temperature_or_identity(trained.probs, trainings.data.validation[1])
         if why_none is not None and note is not None:
             note(f"{contender}, seed {trained.run.seed}: {why_none}")
         entry.temperatures.append(1.0 if scaling is None else scaling.temperature)
         for plain, targets, probs, scores in (
-            (trained, found.data.validation[1], entry.validation_probs, entry.validation),
-            (tested, found.data.test[1], entry.test_probs, entry.test),
+            (trained, trainings.data.validation[1], entry.validation_probs, entry.validation),
+            (tested, trainings.data.test[1], entry.test_probs, entry.test),
         ):
             after = plain.probs if scaling is None else np.asarray(scaling.transform(plain.probs), dtype=np.float32)
             probs.append(after)

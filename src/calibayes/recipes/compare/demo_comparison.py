@@ -5,7 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
 
 from calibayes.methods import method_named
 from calibayes.recipes.compare.comparison_settings import Settings
@@ -17,10 +21,6 @@ from calibayes.recipes.compare.summary_text import QUICK_WARNING
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.sweeps.results_folder import write_json, write_whole
 from calibayes.terminal import as_text, print_results, print_written
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 __all__ = ["demo_settings", "demo_text", "describe_demo", "run_and_print_demo"]
 
@@ -42,9 +42,6 @@ def run_and_print_demo(
     settings: Settings, folder: Path, *, console: Console, aside: Console, command: str, workers: int | None = None
 ) -> None:
     """Run the demo, print the results and write them to files; the arguments are those of `run_and_print`."""
-    from rich.console import Group
-    from rich.text import Text
-
     begin = time.monotonic()
     settings = demo_settings(settings)
     workers, progress = begun(FASHION_MNIST, settings, folder, aside, workers)

@@ -70,10 +70,10 @@ def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: f
         comparisons: $m$, the number of intervals that shall hold together.
 
     Examples:
-        >>> found = mean_difference([0.020, 0.024, 0.019], 0.001**2)
-        >>> print(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
+        >>> estimate = mean_difference([0.020, 0.024, 0.019], 0.001**2)
+        >>> print(f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})")
         0.021 (0.014 to 0.028)
-        >>> round(found.p_value, 3), round(mean_difference([0.020, 0.024, 0.019], 0.001**2, comparisons=7).p_value, 3)
+        >>> round(estimate.p_value, 3), round(mean_difference([0.020, 0.024, 0.019], 0.001**2, comparisons=7).p_value, 3)
         (0.005, 0.037)
     """
     from scipy.special import stdtrit

@@ -106,7 +106,7 @@ def _is_worse(above: Estimate) -> bool:
     return above.low > NEGLIGIBLE
 
 
-def decide(found: Differences) -> Recommendation:
+def decide(compared: Differences) -> Recommendation:
     r"""Apply the rule `RANKING`.
 
     The NLL is a proper score: it is lowest for the true probabilities, and neither accuracy without calibration nor
@@ -118,16 +118,16 @@ def decide(found: Differences) -> Recommendation:
     a probability of at most $\alpha/2$ = 2.5 %; and since contenders are considered in a fixed order until one is not clearly
     worse, this is also the probability of passing over the first of those.
     """
-    leader = min(found.values, key=lambda each: found.mean(each, "nll"))
-    if not math.isfinite(found.mean(leader, "nll")):
+    leader = min(compared.values, key=lambda each: compared.mean(each, "nll"))
+    if not math.isfinite(compared.mean(leader, "nll")):
         return Recommendation(None, None, {}, {}, None)
-    above = {each: found.between(each, leader) for each in found.values if each != leader}
-    recommended = next(each for each in found.values if each == leader or not _is_worse(above[each]))
-    simplest = next(iter(found.values))
+    above = {each: compared.between(each, leader) for each in compared.values if each != leader}
+    recommended = next(each for each in compared.values if each == leader or not _is_worse(above[each]))
+    simplest = next(iter(compared.values))
     better: dict[str, dict[Contender, Estimate]] = {}
     for score, sign in (("ece", 1.0), ("accuracy", -1.0)):
-        against = {each: found.between(recommended, each, score) for each in found.values if each != recommended}
+        against = {each: compared.between(recommended, each, score) for each in compared.values if each != recommended}
         better[score] = {each: difference for each, difference in against.items() if difference.scaled(sign).above}
     scores = ("nll", "ece", "accuracy", "brier")
-    gain = None if recommended == simplest else {score: found.between(recommended, simplest, score) for score in scores}
+    gain = None if recommended == simplest else {score: compared.between(recommended, simplest, score) for score in scores}
     return Recommendation(leader, recommended, above, better, gain)

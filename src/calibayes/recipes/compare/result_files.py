@@ -44,19 +44,19 @@ FILES = {
 _MOST_COLUMNS = 6
 
 
-def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
+def write(comparison: Comparison, folder: Path, *, printed: str, command: str) -> None:
     """Write the files of `FILES` into the folder, each atomically, so that two processes do not interfere."""
-    ordered = sorted(found.entries.values(), key=lambda entry: entry.contender.scaled)
+    ordered = sorted(comparison.entries.values(), key=lambda entry: entry.contender.scaled)
     named = [(str(entry.contender), entry.test_probs[0], entry.test[0]) for entry in ordered]
-    columns = len(found.settings.methods)
+    columns = len(comparison.settings.methods)
     with written_to(folder):
         (folder / "report.html").unlink(missing_ok=True)  # written last, so that it never belongs to other results
-        _write_predictions(found, folder / PREDICTIONS)
-        write_json(folder / "results.json", as_json_numbers(describe(found, command)))
+        _write_predictions(comparison, folder / PREDICTIONS)
+        write_json(folder / "results.json", as_json_numbers(describe(comparison, command)))
         write_whole(folder / "table.txt", printed.encode())
-        picture = diagrams(named, found.targets, columns=columns if columns <= _MOST_COLUMNS else 4)
+        picture = diagrams(named, comparison.targets, columns=columns if columns <= _MOST_COLUMNS else 4)
         write_whole(folder / "reliability.png", picture)
-        write_page(_study(found, command), folder / "report.html")
+        write_page(_study(comparison, command), folder / "report.html")
 
 
 @contextmanager
@@ -86,64 +86,64 @@ def title_in(folder: Path) -> str | None:
         return None
 
 
-def _study(found: Comparison, command: str) -> dict[str, Any]:
+def _study(comparison: Comparison, command: str) -> dict[str, Any]:
     """Every metric of the contenders trained with the first seed, and every two of them compared."""
-    seeds = found.settings.seeds
-    origin = {"command": command, "files": [f"{found.task.name} (seed 0{f' of {seeds}' if seeds > 1 else ''})"]}
-    return study(found.predictions(0), found.targets, class_names=found.class_names, origin=origin).to_dict()
+    seeds = comparison.settings.seeds
+    origin = {"command": command, "files": [f"{comparison.task.name} (seed 0{f' of {seeds}' if seeds > 1 else ''})"]}
+    return study(comparison.predictions(0), comparison.targets, class_names=comparison.class_names, origin=origin).to_dict()
 
 
-def describe(found: Comparison, command: str) -> dict[str, Any]:
+def describe(comparison: Comparison, command: str) -> dict[str, Any]:
     """All results of a comparison, as numbers, lists and dicts."""
-    trainings, verdict = found.trainings, found.verdict
+    trainings, verdict = comparison.trainings, comparison.verdict
     common = described_trainings(trainings, command)
     return {
         **common,
         "task": {
-            "name": found.task.name,
-            "title": found.task.title,
-            "classes": list(found.class_names),
+            "name": comparison.task.name,
+            "title": comparison.task.title,
+            "classes": list(comparison.class_names),
             **{part: len(getattr(trainings.data, part)[1]) for part in ("train", "validation", "test")},
         },
         "recipe": RECIPE,
         "ranking": RANKING,
-        "contenders": [_contender(entry) for entry in found.entries.values()],
+        "contenders": [_contender(entry) for entry in comparison.entries.values()],
         "verdict": {
             "leader": None if verdict.leader is None else str(verdict.leader),
             "recommended": None if verdict.recommended is None else str(verdict.recommended),
             "clearly_worse": [str(each) for each in verdict.clearly_worse],
-            "text": closing_words(verdict, found.differences, found.settings, found.task),
+            "text": closing_words(verdict, comparison.differences, comparison.settings, comparison.task),
         },
         "intervals": {
             "level": LEVEL,
-            "comparisons": found.differences.comparisons,
+            "comparisons": comparison.differences.comparisons,
             "correction": "Bonferroni",
-            "covers": ["test examples", *(["seeds"] if found.settings.seeds > 1 else [])],
+            "covers": ["test examples", *(["seeds"] if comparison.settings.seeds > 1 else [])],
             "draws": DRAWS,
         },
         "differences": [
             {
                 **{"first": str(first), "second": str(second)},
-                **{score: found.differences.between(first, second, score)._asdict() for score in COMPARED},
+                **{score: comparison.differences.between(first, second, score)._asdict() for score in COMPARED},
             }
-            for second, first in combinations(found.entries, 2)
+            for second, first in combinations(comparison.entries, 2)
         ],
         "seconds": {**common["seconds"], "trainings_from_before": trainings.kept},
     }
 
 
-def described_trainings(found: Trainings, command: str) -> dict[str, Any]:
+def described_trainings(trainings: Trainings, command: str) -> dict[str, Any]:
     """The settings, candidates, versions, machine and time behind the results."""
     return {
         "command": command,
-        "settings": found.settings.to_dict(),
+        "settings": trainings.settings.to_dict(),
         "optimizer": OPTIMIZER,
         "calibration_measure": "WMMCE()",
         "rule": RULE,
-        "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in found.candidates],
+        "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in trainings.candidates],
         "versions": versions(),
-        "machine": machine(workers=found.workers, threads_per_worker=1),
-        "seconds": {"wall": round(found.wall_seconds, 1), "cpu": round(found.cpu_seconds, 1)},
+        "machine": machine(workers=trainings.workers, threads_per_worker=1),
+        "seconds": {"wall": round(trainings.wall_seconds, 1), "cpu": round(trainings.cpu_seconds, 1)},
     }
 
 
@@ -169,14 +169,14 @@ def _contender(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _write_predictions(found: Comparison, folder: Path) -> None:
+def _write_predictions(comparison: Comparison, folder: Path) -> None:
     """Write the probabilities of every contender and seed, and remove those of other settings."""
     prepare(folder)
-    names = np.array(found.class_names)
+    names = np.array(comparison.class_names)
     written = set()
-    validation, test = found.trainings.data.validation[1], found.targets
-    for entry in found.entries.values():
-        for seed in range(found.settings.seeds):
+    validation, test = comparison.trainings.data.validation[1], comparison.targets
+    for entry in comparison.entries.values():
+        for seed in range(comparison.settings.seeds):
             for probs, targets, part in (entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"):
                 buffer = io.BytesIO()
                 np.savez_compressed(buffer, probs=probs[seed], targets=targets.numpy(), class_names=names)

@@ -43,19 +43,19 @@ def run_and_print(
     if other not in (None, task.title):
         print_line(aside, f"{folder} contains a comparison on {other}: its table and page will be replaced.")
     try:
-        found = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
-        tables = [scores_table(found.entries.values(), settings, task)]
-        tables += [above_table(found.verdict)] if found.verdict.above else []
-        results = Group(*tables, Text(closing_words(found.verdict, found.differences, settings, task)))
+        comparison = compare(task, settings, folder=folder / RUNS, workers=workers, progress=progress)
+        tables = [scores_table(comparison.entries.values(), settings, task)]
+        tables += [above_table(comparison.verdict)] if comparison.verdict.above else []
+        results = Group(*tables, Text(closing_words(comparison.verdict, comparison.differences, settings, task)))
         print_results(console, results)
         print_line(aside, "Writing tables, diagrams and the page …")
-        write(found, folder, printed=as_text(results), command=command)
+        write(comparison, folder, printed=as_text(results), command=command)
     except KeyboardInterrupt:
         print_line(
             aside, f"Stopped. {progress.done} of {settings.trainings} trainings are kept in {folder}. To continue: {command}"
         )
         raise SystemExit(EXIT_INTERRUPTED) from None
-    example = folder / PREDICTIONS / f"{list(found.entries)[1].slug}-seed0.npz"
+    example = folder / PREDICTIONS / f"{list(comparison.entries)[1].slug}-seed0.npz"
     steps = [
         "Next:",
         f"  open {folder / 'report.html'}: every metric and diagram on one page",

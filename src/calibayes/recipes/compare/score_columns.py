@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from rich import box
+from rich.table import Table
 
 from calibayes.metrics import Scores
 from calibayes.recipes.compare.comparison_settings import Settings
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["COLUMNS", "Row", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
 
@@ -77,9 +77,6 @@ class Row(NamedTuple):
 
 def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: Sequence[Row]) -> Table:
     """Test scores side by side; ``heads`` are the titles of the names and of every row's further cells."""
-    from rich import box
-    from rich.table import Table
-
     spread = f"mean ± standard deviation over {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
     table = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column(heads[0], style="bold", no_wrap=True)

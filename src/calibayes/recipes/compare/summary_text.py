@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import takewhile
-from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
 
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import Task
@@ -12,9 +14,6 @@ from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.difference_interval import Estimate
 from calibayes.recipes.compare.recommendation import LEVEL, NEGLIGIBLE, Differences, Recommendation
 from calibayes.recipes.compare.score_columns import COLUMNS, Row, listed, score_table, weight
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["QUICK_WARNING", "above_table", "closing_words", "opening_words", "scores_table"]
 
@@ -44,9 +43,6 @@ def scores_table(entries: Iterable[Entry], settings: Settings, task: Task) -> Ta
 
 def above_table(verdict: Recommendation) -> Table:
     """The difference of each contender's NLL from the lowest, and a verdict."""
-    from rich import box
-    from rich.table import Table
-
     table = Table(title=f"NLL above the lowest, {verdict.leader}'s", box=box.SIMPLE_HEAD, title_style="bold")
     for title in ("", "by", f"{100 * LEVEL:g} % interval", "p", ""):
         table.add_column(title, justify="left" if not title else "right", no_wrap=True)
@@ -58,47 +54,49 @@ def above_table(verdict: Recommendation) -> Table:
     return table
 
 
-def closing_words(verdict: Recommendation, found: Differences, settings: Settings, task: Task) -> str:
+def closing_words(verdict: Recommendation, differences: Differences, settings: Settings, task: Task) -> str:
     """Recommend a contender, with the differences and their intervals."""
     choice = f"λ from {listed(settings.lams)} and β from {listed(settings.betas)}"
     lines = [
         f"Chosen by the lowest NLL on the validation {task.examples} (seed 0, without T): {choice}.",
         f"+ T: with a temperature T, fitted on the validation {task.examples} for each training (mean shown).",
         "",
-        *_answer(verdict, found),
+        *_answer(verdict, differences),
         "",
-        *_how_sure(found, settings, task),
+        *_about_intervals(differences, settings, task),
     ]
     lines += [QUICK_WARNING] if settings.is_quick else []
     lines.append("This is one network and one split of one data set: other data may rank the contenders differently.")
     return "\n".join(lines)
 
 
-def _answer(verdict: Recommendation, found: Differences) -> list[str]:
+def _answer(verdict: Recommendation, differences: Differences) -> list[str]:
     best, use = verdict.leader, verdict.recommended
     if best is None or use is None:
         return [
             "No answer: every contender gives some true class a probability of zero, which makes its NLL infinite.",
             "Train for fewer epochs or with a lower learning rate, and compare again.",
         ]
+    digits = _COLUMN["nll"].digits
+    nll = {each: f"{differences.mean(each, 'nll'):.{digits}f}" for each in (best, use)}
     undecided = _undecided(verdict, best, use)
-    simpler = ", ".join(map(str, takewhile(lambda each: each != use, found.values)))
+    simpler = ", ".join(map(str, takewhile(lambda each: each != use, differences.values)))
     if undecided > _WIDE:
         lines = [
-            f"No answer yet: nothing is clearly worse than the lowest NLL, {best}'s ({_mean(found, best)}), and differences "
-            f"of up to {undecided:.{_COLUMN['nll'].digits}f} are possible.",
+            f"No answer yet: nothing is clearly worse than the lowest NLL, {best}'s ({nll[best]}), and differences "
+            f"of up to {undecided:.{digits}f} are possible.",
             f"More seeds or test examples would tell; until then start with {use}, the simplest.",
         ]
     elif use == best:
-        reason = f"it has the lowest NLL ({_mean(found, use)})"
+        reason = f"it has the lowest NLL ({nll[use]})"
         reason += f", and the simpler ones are clearly worse: {simpler}." if simpler else ", and nothing here is simpler."
         lines = [f"Use {use}: {reason}"]
     else:
-        reason = f"its NLL ({_mean(found, use)}) is not clearly worse than the lowest, {best}'s ({_mean(found, best)}):"
+        reason = f"its NLL ({nll[use]}) is not clearly worse than the lowest, {best}'s ({nll[best]}):"
         lines = [f"Use {use}: {reason} {_size(verdict.above[use], 'nll')} apart."]
         lines.append(f"The simpler ones are clearly worse: {simpler}." if simpler else "Nothing here is simpler.")
     if verdict.gain is not None:
-        plain = next(iter(found.values))
+        plain = next(iter(differences.values))
         lines.append(f"Against {plain}: {', '.join(_changed(verdict.gain[score], score) for score in _NAME)}.")
     for score, word in (("ece", "lower"), ("accuracy", "higher")):
         others = [f"{each} by {_size(difference, score)}" for each, difference in verdict.better[score].items()]
@@ -110,25 +108,25 @@ def _answer(verdict: Recommendation, found: Differences) -> list[str]:
 
 
 def _undecided(verdict: Recommendation, best: Contender, use: Contender) -> float:
-    """How much better another choice than the recommended one may be, if nothing is clearly worse; else 0."""
+    """The possible gain of another choice than the recommended one, if nothing is clearly worse; else 0."""
     if verdict.clearly_worse or not verdict.above:
         return 0.0
     return max(-each.low for each in verdict.above.values()) if use == best else verdict.above[use].high
 
 
-def _how_sure(found: Differences, settings: Settings, task: Task) -> list[str]:
+def _about_intervals(differences: Differences, settings: Settings, task: Task) -> list[str]:
     tests = f"{settings.test:,} test {task.examples}"
-    chance = f"{found.seeds} seeds and {tests}" if found.seeds > 1 else f"the {tests} only"
+    chance = f"{differences.seeds} seeds and {tests}" if differences.seeds > 1 else f"the {tests} only"
     lines = [
-        f"Intervals: {100 * LEVEL:g} %, corrected for {found.comparisons} comparisons (Bonferroni); "
+        f"Intervals: {100 * LEVEL:g} %, corrected for {differences.comparisons} comparisons (Bonferroni); "
         f"they cover the chance in {chance}. Clearly: the interval does not contain 0; clearly worse: it begins above "
         f"{NEGLIGIBLE:g}.",
         "Differences in ECE are corrected for what chance adds to an ECE, which is more for a small one.",
     ]
-    if found.seeds == 1:
+    if differences.seeds == 1:
         lines.append("One seed says nothing about the chance in training: another one may reverse the order.")
         lines.append("Do not decide by it. More seeds: --seeds 8")
-    elif found.seeds == 2:
+    elif differences.seeds == 2:
         lines.append("Two seeds say little about the chance in training, so the intervals are wide. More seeds: --seeds 8")
     return lines
 
@@ -157,10 +155,6 @@ def _numbers(difference: Estimate, score: str) -> tuple[str, str]:
         for number in (difference.value, difference.low, difference.high)
     )
     return value, f"{low} to {high}"
-
-
-def _mean(found: Differences, contender: Contender) -> str:
-    return f"{found.mean(contender, 'nll'):.{_COLUMN['nll'].digits}f}"
 
 
 def _temperature(entry: Entry) -> str:
