@@ -16,7 +16,7 @@ from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import FASHION_MNIST
 from calibayes.recipes.compare.result_files import described_scores, described_trainings, diagrams, written_to
 from calibayes.recipes.compare.run_and_print import begun
-from calibayes.recipes.compare.score_columns import COLUMNS, Row, ScoreColumn, Summary, listed, score_table, summary, weight
+from calibayes.recipes.compare.score_columns import COLUMNS, ScoreColumn, Summary, listed, score_table, summary, weight
 from calibayes.recipes.compare.summary_text import QUICK_WARNING
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.sweeps.results_folder import write_json, write_whole
@@ -75,7 +75,7 @@ def describe_demo(trainings: Trainings, command: str) -> dict[str, Any]:
 
 def _table(trainings: Trainings) -> Table:
     rows = [
-        Row(method_named(name).title, [weight(run.lam), weight(run.beta)], [each.scores for each in trainings.tested[name]])
+        (method_named(name).title, [weight(run.lam), weight(run.beta)], [each.scores for each in trainings.tested[name]])
         for name, run in trainings.chosen.items()
     ]
     return score_table(trainings.settings, trainings.task.examples, ("method", "λ", "β"), rows)

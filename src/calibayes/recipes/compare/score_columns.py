@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rich import box
@@ -13,7 +13,7 @@ from rich.table import Table
 from calibayes.metrics import Scores
 from calibayes.recipes.compare.comparison_settings import Settings
 
-__all__ = ["COLUMNS", "Row", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
+__all__ = ["COLUMNS", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
 
 
 class Summary(NamedTuple):
@@ -67,24 +67,18 @@ def values_summary(values: Sequence[float]) -> Summary:
     return Summary(sum(values) / len(values), spread)
 
 
-class Row(NamedTuple):
-    """A line of a table: its name, further cells, and its scores with every seed."""
-
-    name: str
-    cells: Sequence[str]
-    scores: Sequence[Scores]
-
-
-def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Test scores side by side; ``heads`` are the titles of the names and of every row's further cells."""
+def score_table(
+    settings: Settings, examples: str, heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str], Sequence[Scores]]]
+) -> Table:
+    """Test scores side by side; ``rows`` have a name, further cells below ``heads``, and scores with every seed."""
     spread = f"mean ± standard deviation over {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
     table = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column(heads[0], style="bold", no_wrap=True)
     for title in (*heads[1:], *(column.title for column in COLUMNS)):
         table.add_column(title, justify="right", no_wrap=True)
-    for row in rows:
-        means = summary(row.scores)
-        table.add_row(row.name, *row.cells, *(column.show(means[column.name]) for column in COLUMNS))
+    for name, cells, scores in rows:
+        means = summary(scores)
+        table.add_row(name, *cells, *(column.show(means[column.name]) for column in COLUMNS))
     return table
 
 

@@ -13,7 +13,7 @@ from calibayes.recipes.compare.comparison_task import Task
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.difference_interval import Estimate
 from calibayes.recipes.compare.recommendation import LEVEL, NEGLIGIBLE, Differences, Recommendation
-from calibayes.recipes.compare.score_columns import COLUMNS, Row, listed, score_table, weight
+from calibayes.recipes.compare.score_columns import COLUMNS, listed, score_table, weight
 
 __all__ = ["QUICK_WARNING", "above_table", "closing_words", "opening_words", "scores_table"]
 
@@ -35,7 +35,7 @@ def opening_words(task: Task, settings: Settings, workers: int) -> str:
 def scores_table(entries: Iterable[Entry], settings: Settings, task: Task) -> Table:
     """The contenders' test scores side by side."""
     rows = [
-        Row(str(entry.contender), [weight(entry.run.lam), weight(entry.run.beta), _temperature(entry)], entry.test)
+        (str(entry.contender), [weight(entry.run.lam), weight(entry.run.beta), _temperature(entry)], entry.test)
         for entry in entries
     ]
     return score_table(settings, task.examples, ("", "λ", "β", "T"), rows)
