@@ -99,7 +99,7 @@ class ClassifierSettings:
 
     @property
     def betas(self) -> tuple[float, ...]:
-        r"""The values of $\beta$ to choose from, likewise."""
+        r"""The values of $\beta$ to choose from; zero for a method without."""
         if not has_beta(self.scheme):
             return (0.0,)
         return BETAS if self.beta == "auto" else (self._usual("beta") if self.beta is None else float(self.beta),)

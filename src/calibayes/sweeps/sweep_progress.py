@@ -19,10 +19,7 @@ __all__ = ["SweepProgress"]
 class SweepProgress:
     """Progress of jobs that differ in cost; ``done`` of those that are counted are finished, including earlier ones.
 
-    Args:
-        console: where to show it; ``None`` shows nothing.
-        what: the name of a counted job.
-        then: the name of what follows them.
+    A counted job is called ``what``, and the time after them ``then``. ``None`` as console shows nothing.
     """
 
     def __init__(self, console: Console | None, what: str = "trial", then: str = "done") -> None:

@@ -71,8 +71,9 @@ def compare(
         task: the data and the network; the embedded Fashion-MNIST by default.
         settings: of the trainings; `Settings.thorough()` by default.
         methods: of `calibayes.METHODS`; those of ``settings`` by default, the paper's four schemes.
-        folder: where each training is stored as soon as it is done; stored ones are not repeated.
-        workers: the number of processes, as in `run_trainings`.
+        folder: where each training and prediction is stored as soon as it is done; stored ones are not repeated.
+        workers: the number of processes, by default one per core, at most four; a single one is this process. Others import
+            the calling script, which must therefore guard its work by ``__name__ == "__main__"``.
         progress: where to show progress; nowhere by default.
     """
     settings = Settings.thorough() if settings is None else settings

@@ -27,13 +27,6 @@ class Task:
     ``__call__``; both must return the same every time. The network's initial weights are drawn from torch's global
     generator, which is seeded before each call.
 
-    Attributes:
-        name: a short name for files.
-        title: the name of the data set, such as "Fashion-MNIST, which comes with calibayes".
-        examples: the word for its examples, such as "images".
-        load: returns the parts, given the numbers of training, validation and test examples.
-        network: returns a new network with logits, one column per class.
-
     Examples:
         >>> from calibayes.data import fashion_mnist
         >>> def small(train: int, validation: int, test: int) -> calibayes.data.Splits:
@@ -43,11 +36,11 @@ class Task:
         9850
     """
 
-    name: str
-    title: str
-    examples: str
-    load: Callable[[int, int, int], Splits]
-    network: Callable[[], nn.Module]
+    name: str  # a short name for files
+    title: str  # of the data set, such as "Fashion-MNIST, which comes with calibayes"
+    examples: str  # the word for its examples, such as "images"
+    load: Callable[[int, int, int], Splits]  # the parts, given the numbers of training, validation and test examples
+    network: Callable[[], nn.Module]  # a new network that returns logits, one column per class
 
 
 def check_portable(task: Task) -> None:

@@ -14,10 +14,10 @@ from rich.text import Text
 from calibayes.methods import method_named
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import FASHION_MNIST
+from calibayes.recipes.compare.comparison_text import QUICK_WARNING
 from calibayes.recipes.compare.result_files import described_scores, described_trainings, diagrams, written_to
 from calibayes.recipes.compare.run_and_print import begun
 from calibayes.recipes.compare.score_columns import COLUMNS, ScoreColumn, Summary, listed, score_table, summary, weight
-from calibayes.recipes.compare.summary_text import QUICK_WARNING
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.sweeps.results_folder import write_json, write_whole
 from calibayes.terminal import as_text, print_results, print_written

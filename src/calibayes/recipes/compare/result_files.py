@@ -20,11 +20,11 @@ from calibayes.methods import METHODS
 from calibayes.metrics import Scores, reliability_bins
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.recipes.compare.comparison import Comparison
+from calibayes.recipes.compare.comparison_text import closing_words
 from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.jobs import OPTIMIZER, RECIPE, Probs
 from calibayes.recipes.compare.recommendation import COMPARED, DRAWS, LEVEL, RANKING
 from calibayes.recipes.compare.score_columns import summary
-from calibayes.recipes.compare.summary_text import closing_words
 from calibayes.recipes.compare.trainings import RULE, Trainings
 from calibayes.report import study, write_page
 from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_json, write_whole

@@ -12,8 +12,8 @@ from calibayes.checks import positive_integer
 from calibayes.recipes.compare.comparison import compare
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import FASHION_MNIST, Task
+from calibayes.recipes.compare.comparison_text import above_table, closing_words, opening_words, scores_table
 from calibayes.recipes.compare.result_files import FILES, PREDICTIONS, RUNS, title_in, write
-from calibayes.recipes.compare.summary_text import above_table, closing_words, opening_words, scores_table
 from calibayes.recipes.compare.trainings import default_workers
 from calibayes.sweeps.results_folder import prepare
 from calibayes.sweeps.sweep_progress import SweepProgress

@@ -67,15 +67,7 @@ def run_trainings(
     r"""Train every method with its best $\lambda$ and $\beta$, and predict the test examples.
 
     Only the chosen networks predict test examples. The same settings give the same numbers, for any number of workers, and
-    whether or not some of the results were already in the folder.
-
-    Args:
-        task: the data and the network.
-        settings: of the trainings.
-        folder: where each training and prediction is stored as soon as it is done; stored ones are not repeated.
-        workers: the number of processes, by default one per core, at most four; a single one is this process. Others import
-            the calling script, which must therefore guard its work by ``__name__ == "__main__"``.
-        progress: where to show progress; nowhere by default.
+    whether or not some of the results were already in the folder. The arguments are those of `compare`.
     """
     workers = default_workers() if workers is None else positive_integer("workers", workers)
     if workers > 1:

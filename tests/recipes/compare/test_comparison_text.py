@@ -8,8 +8,8 @@ from tests.recipes.compare.made_up import BY_NAME, made_up
 
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import FASHION_MNIST
+from calibayes.recipes.compare.comparison_text import above_table, closing_words, opening_words
 from calibayes.recipes.compare.recommendation import Differences, decide
-from calibayes.recipes.compare.summary_text import above_table, closing_words, opening_words
 from calibayes.terminal import as_text
 
 
