@@ -96,7 +96,7 @@ def experiment(name: str, preset: str = "cpu") -> Experiment:
 
 
 # 20 Newsgroups. Printed in the paper: β = 0.1, prior 0.05, τ_r = 0.001, τ_c = 0.01, γ = 0.4, RMSprop with 0.002, and
-# λ = 10 in Fig. 1; these are the defaults of `TrainingSettings`. The rest is chosen here; docs/explanation/reproduction.md says why.
+# λ = 10 in Fig. 1; these are the defaults of `TrainingSettings`. For the rest, see docs/explanation/reproduction.md.
 _SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"length": 150, "channels": 8, "hidden": 16, "train": 400, "test": 300, "epochs": 2}
     | {"predictive_samples": 3, "epoch_samples": 2},

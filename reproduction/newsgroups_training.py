@@ -12,13 +12,11 @@ from torch import Tensor
 
 from calibayes.checks import positive_integer
 from calibayes.data.glove import glove_file
-from calibayes.data.newsgroups import newsgroups, newsgroups_folder
+from calibayes.data.newsgroups import Texts, newsgroups, newsgroups_folder
 from calibayes.networks import TextCNN
 from calibayes.recipes.single_training import TrainingSettings, train_and_score
 
 __all__ = ["NewsgroupsTraining", "check_newsgroups", "newsgroups_trial"]
-
-_texts = lru_cache(maxsize=1)(newsgroups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +35,7 @@ class NewsgroupsTraining(TrainingSettings):
 def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train and test with these settings; names are those of `NewsgroupsTraining`."""
     chosen = NewsgroupsTraining.of(settings)
-    texts = _texts(length=chosen.length, keep=chosen.keep)
+    texts = _texts(chosen.length, chosen.keep)
     validation, test = (_some(part, chosen.test) for part in (texts.validation, texts.test))
     texts = replace(texts, train=_some(texts.train, chosen.train), validation=validation, test=test)
     sizes: dict[str, Any] = {name: getattr(chosen, name) for name in ("pooling", "channels", "hidden")}
@@ -61,3 +59,8 @@ def _some(part: tuple[Tensor, Tensor], count: int | None) -> tuple[Tensor, Tenso
         return part
     index = torch.linspace(0, len(y) - 1, min(positive_integer("count", count), len(y))).long()
     return x[index], y[index]
+
+
+@lru_cache(maxsize=1)
+def _texts(length: int, keep: Literal["start", "end"]) -> Texts:
+    return newsgroups(length=length, keep=keep)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, Self
 
 from calibayes.checks import positive_integer
+from calibayes.data import Splits
 from calibayes.methods import METHODS, method_named
 from calibayes.methods.term_weights import check_method_settings, has_beta, has_lam
 from calibayes.networks import SmallCNN
@@ -16,8 +17,6 @@ from calibayes.recipes.compare.comparison_task import FASHION_MNIST
 from calibayes.recipes.single_training import TrainingSettings, train_and_score
 
 __all__ = ["FashionTraining", "fashion_trial"]
-
-_images = lru_cache(maxsize=1)(FASHION_MNIST.load)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,3 +71,8 @@ def fashion_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Train and test with these settings; names are those of `FashionTraining`."""
     chosen = FashionTraining.of(settings)
     return train_and_score(chosen, _images(chosen.train, chosen.validation, chosen.test), SmallCNN)
+
+
+@lru_cache(maxsize=1)
+def _images(train: int, validation: int, test: int) -> Splits:
+    return FASHION_MNIST.load(train, validation, test)
