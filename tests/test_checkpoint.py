@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import calibayes as cb
-from calibayes.checkpoint import _architecture
+from calibayes.checkpoint import as_tree
 from calibayes.errors import ModelFileError
 from calibayes.posterior import NetworkPosterior
 from calibayes.tensor_tree_file import write_tree
@@ -144,8 +144,8 @@ def test_a_strangers_header_is_a_named_error(tmp_path: Path, header: str) -> Non
         {},
         {"architecture": {"kind": "evil"}, "state": {}},
         {"architecture": [], "state": 3},
-        {"architecture": {**_architecture(cb.MeanField(Net())), "prior_std": -1.0}, "state": {}},
-        {"architecture": _architecture(cb.MeanField(Net())), "state": {"groups.0.mu": torch.zeros(2)}},
+        {"architecture": {**as_tree(cb.MeanField(Net()))["architecture"], "prior_std": -1.0}, "state": {}},
+        {"architecture": as_tree(cb.MeanField(Net()))["architecture"], "state": {"groups.0.mu": torch.zeros(2)}},
     ],
 )
 def test_a_whole_file_with_a_strange_tree_is_a_named_error(tmp_path: Path, tree: dict[str, Any]) -> None:

@@ -21,15 +21,15 @@ _KEY = "calibayes"
 
 
 class TreeFileError(Exception):
-    """The file is torn, or not one of ours; callers turn this into a named error."""
+    """The file is truncated, or not one of ours; callers turn this into a named error."""
 
 
 class NewerFileError(TreeFileError):
-    """The file is whole, but of a format that this version does not know."""
+    """The file has a format that this version does not know."""
 
 
 def write_tree(path: Path, kind: str, tree: Any) -> None:
-    """Write ``tree`` so that ``path`` holds either the old file or the whole new one, whenever the machine stops."""
+    """Write ``tree`` atomically to ``path``."""
     tensors, metadata = _contents(kind, tree)
     with atomic_file(path) as unfinished:
         save_file(tensors, unfinished, metadata=metadata)
@@ -98,7 +98,7 @@ def _decoded(value: Any, tensors: dict[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$tensor" in value:
-        return tensors.pop(value["$tensor"])  # one that is named twice would be larger in memory than in the file
+        return tensors.pop(value["$tensor"])  # at most once, so that it cannot be larger in memory than in the file
     if "$tuple" in value:
         return tuple(_decoded(part, tensors) for part in value["$tuple"])
     if "$pairs" in value:

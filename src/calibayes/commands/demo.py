@@ -27,7 +27,7 @@ def demo(
     """
 
     from calibayes.recipes.compare import Settings
-    from calibayes.recipes.compare.demo import run_and_print_demo
+    from calibayes.recipes.compare.demo_comparison import run_and_print_demo
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = stdout_console(), status_console()

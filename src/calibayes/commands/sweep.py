@@ -12,11 +12,11 @@ import typer
 
 from calibayes.commands.data_options import argument, option
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
 from calibayes.sweeps.settings_grid import checked, varying
 from calibayes.sweeps.sweep_plan import SweepPlan, choices, for_schemes, read_plan
 from calibayes.sweeps.sweep_results import Sweep
+from calibayes.sweeps.trial_identity import function_and_name, result_key
 from calibayes.terminal import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -169,7 +169,7 @@ def _print_plan(
 
 
 def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list[str]:
-    return [key({"trial": name, "version": version, "settings": each}) for each in settings]
+    return [result_key(name, version, each) for each in settings]
 
 
 def _known(store: Store, keys: list[str], damaged: Callable[[Path, DamagedError], None]) -> dict[str, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -10,12 +9,13 @@ from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from calibayes.checks import fraction, integer, moderate_positive, positive, positive_integer
-from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.errors import InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
 from calibayes.tables import TableOptions
 from calibayes.tables.formats import check_regular
+from calibayes.toml_file import read_toml
 from calibayes.wording import did_you_mean
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
@@ -186,13 +186,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read a TOML file of settings, by their names in `TrainSettings`, which checks their values."""
     if path.exists():
         check_regular(path)
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
-    except ValueError as error:  # TOML, or its letters, with a place
-        raise DataError(f"Expected {str(path)!r} to be a TOML file, but: {error}.") from None
-    return TrainSettings.named(given)
+    return TrainSettings.named(read_toml(path))
 
 
 def _converted(name: str, value: Any, hint: Any) -> Any:

@@ -8,9 +8,8 @@ from tests.recipes.compare.made_up import BY_NAME, made_up
 
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import FASHION_MNIST
-from calibayes.recipes.compare.contender_differences import Differences
-from calibayes.recipes.compare.recommendation import decide
-from calibayes.recipes.compare.summary_text import above_table, closing_words, opening_words
+from calibayes.recipes.compare.comparison_text import above_table, closing_words, opening_words
+from calibayes.recipes.compare.recommendation import Differences, decide
 from calibayes.terminal import as_text
 
 
@@ -27,7 +26,7 @@ def test_the_simplest_leads() -> None:
 
 def test_the_leader_is_worth_its_trouble() -> None:
     said = words(made_up({"CA-FNN": 0.45}, ece={"CA-FNN": 0.01}))
-    assert "Use CA-FNN: it has the lowest NLL (0.450), and what is simpler is clearly worse: FNN, FNN + T." in said
+    assert "Use CA-FNN: it has the lowest NLL (0.450), and the simpler ones are clearly worse: FNN, FNN + T." in said
     assert "Against FNN: NLL lower by 0.050 (0.04" in said
     assert "ECE lower by 2.0 points (1." in said
 
@@ -44,7 +43,7 @@ def test_the_simplest_is_good_enough() -> None:
 def test_one_in_between_is_good_enough() -> None:
     said = words(made_up({"FNN": 0.6, "CA-BNN": 0.499}))
     assert "Use FNN + T: its NLL (0.500) is not clearly worse than the lowest, CA-BNN's (0.499): 0.001 (" in said
-    assert "What is simpler is clearly worse: FNN." in said
+    assert "The simpler ones are clearly worse: FNN." in said
     assert "Against FNN: NLL lower by 0.100 (" in said
 
 
@@ -53,7 +52,7 @@ def test_where_nothing_is_known_nothing_is_recommended() -> None:
         assert not decide(found).clearly_worse
         said = words(found, Settings.quick(2))
         assert "No answer yet: nothing is clearly worse than the lowest NLL, " in said
-        assert "until then begin with FNN, the simplest." in said
+        assert "until then start with FNN, the simplest." in said
         assert "Use " not in said
 
 
@@ -80,7 +79,7 @@ def test_what_the_intervals_cover_is_said() -> None:
 def test_one_seed_is_said_not_to_cover_the_chance_in_training() -> None:
     said = words(made_up(seeds=(0.0,)), Settings.quick())
     assert "they cover the chance in the 600 test images only" in said
-    assert "One seed: nothing is known about the chance in training" in said
+    assert "One seed says nothing about the chance in training" in said
     assert "Do not decide by it." in said
     assert "(--quick)" in said
 

@@ -19,9 +19,9 @@ from calibayes.data import Splits
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.recipes.compare import FASHION_MNIST, MethodRun, Settings, compare
-from calibayes.recipes.compare.demo import demo_settings, demo_text, describe_demo, run_and_print_demo
+from calibayes.recipes.compare.demo_comparison import demo_settings, demo_text, describe_demo, run_and_print_demo
+from calibayes.recipes.compare.jobs import ScoredRun
 from calibayes.recipes.compare.score_columns import summary
-from calibayes.recipes.compare.training_records import ScoredRun
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 
 METHODS = (*cb.SCHEMES, "mixture")
