@@ -1,58 +1,96 @@
-"""The calibration measures as plain functions; their settings are those of the classes, by name."""
+"""The calibration measures as plain functions."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from torch import Tensor
 
 from calibayes.calibration.binned import DECE, SBECE
-from calibayes.calibration.measures import MMCE, WMMCE, ScoredMeasure, ScoreMode
+from calibayes.calibration.measures import MMCE, WMMCE, Normalization, ScoreMode
 
 __all__ = ["dece", "mmce", "sbece", "wmmce"]
 
 
-def wmmce(probs: Tensor, targets: Tensor, **settings: Any) -> Tensor:
+def wmmce(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    kernel_width: float = 0.4,
+    scores: ScoreMode = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    normalization: Normalization = "paper",
+    check: bool = True,
+) -> Tensor:
     """The weighted maximum mean calibration error; see `WMMCE` for the maths.
 
     Args:
         probs: class probabilities, shape ``[..., n, K]``; leading axes are independent batches.
         targets: labels in $0 … K-1$, shape ``[..., n]`` or ``[n]``.
-        settings: those of `WMMCE`, with its defaults: ``kernel_width``, ``tau_r``, ``tau_c`` and ``normalization``;
-            ``scores="hard"`` for its ``mode``, instead of ``"soft"`` (fully differentiable); ``weights``, non-negative
-            example weights of shape ``[..., n]`` or ``[n]``, of which only the ratios matter; and ``check=False`` to skip
-            the checks of the inputs in an inner loop.
+        weights: optional non-negative example weights, shape ``[..., n]`` or ``[n]``; only their ratios matter.
+        kernel_width: $γ$ of the Laplace kernel.
+        scores: ``"soft"`` (fully differentiable) or ``"hard"``.
+        tau_r: temperature of the soft confidence.
+        tau_c: temperature of the soft correctness.
+        normalization: ``"paper"`` or ``"reference"``.
+        check: whether to verify the inputs; switch it off in an inner loop.
 
     Examples:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
         >>> round(float(wmmce(probs, torch.tensor([0, 1, 1]), scores="hard")), 4)
         0.6518
     """
-    return _measured(WMMCE, probs, targets, **settings)
+    measure = WMMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
+    return measure(probs, targets, weights, check=check)
 
 
-def mmce(probs: Tensor, targets: Tensor, **settings: Any) -> Tensor:
-    """The maximum mean calibration error; see `MMCE` for the maths and `wmmce` for the arguments."""
-    return _measured(MMCE, probs, targets, **settings)
-
-
-def dece(probs: Tensor, targets: Tensor, **settings: Any) -> Tensor:
-    """The differentiable expected calibration error; see `DECE` for the maths and settings, and `wmmce` for the others."""
-    return _measured(DECE, probs, targets, **settings)
-
-
-def sbece(probs: Tensor, targets: Tensor, **settings: Any) -> Tensor:
-    """The soft-binned expected calibration error; see `SBECE` for the maths and settings, and `wmmce` for the others."""
-    return _measured(SBECE, probs, targets, **settings)
-
-
-def _measured(
-    kind: type[ScoredMeasure],
+def mmce(
     probs: Tensor,
     targets: Tensor,
+    *,
     weights: Tensor | None = None,
+    kernel_width: float = 0.4,
     scores: ScoreMode = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    normalization: Normalization = "paper",
     check: bool = True,
-    **settings: Any,
 ) -> Tensor:
-    return kind(mode=scores, **settings)(probs, targets, weights, check=check)
+    """The maximum mean calibration error; see `MMCE` for the maths and `wmmce` for the arguments."""
+    measure = MMCE(mode=scores, tau_r=tau_r, tau_c=tau_c, kernel_width=kernel_width, normalization=normalization)
+    return measure(probs, targets, weights, check=check)
+
+
+def dece(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    bins: int = 15,
+    temperature: float = 0.01,
+    scores: ScoreMode = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    check: bool = True,
+) -> Tensor:
+    """The differentiable expected calibration error; see `DECE` for the maths and `wmmce` for the other arguments."""
+    measure = DECE(mode=scores, tau_r=tau_r, tau_c=tau_c, bins=bins, temperature=temperature)
+    return measure(probs, targets, weights, check=check)
+
+
+def sbece(
+    probs: Tensor,
+    targets: Tensor,
+    *,
+    weights: Tensor | None = None,
+    bins: int = 15,
+    temperature: float = 0.01,
+    norm: float = 2.0,
+    scores: ScoreMode = "soft",
+    tau_r: float = 1e-3,
+    tau_c: float = 1e-2,
+    check: bool = True,
+) -> Tensor:
+    """The soft-binned expected calibration error; see `SBECE` for the maths and `wmmce` for the other arguments."""
+    measure = SBECE(mode=scores, tau_r=tau_r, tau_c=tau_c, bins=bins, temperature=temperature, norm=norm)
+    return measure(probs, targets, weights, check=check)
