@@ -6,7 +6,7 @@ from calibayes.data.sources import Source
 from calibayes.distributed import Processes
 from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.posthoc.refinement import refined_nll
+from calibayes.posthoc.refined_nll import refined_nll
 from calibayes.predictive import predict_source
 
 __all__ = ["validation_metrics"]
