@@ -217,7 +217,9 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             for number in each.numbers:
                 rows = np.intersect1d(folds[number][1], examples)
                 if len(rows):
-                    out[[place[int(row)] for row in rows]] = self._member_probs(self.estimators_[number], _safe_indexing(x, rows))
+                    out[[place[int(row)] for row in rows]] = self._member_probs(
+                        self.estimators_[number], _safe_indexing(x, rows)
+                    )
         return probs, covered
 
     def _member_probs(self, member: Any, x: Any) -> Floats:
@@ -269,9 +271,7 @@ def calibrate(
         >>> model.predict(x[:2]).tolist()
         [0, 0]
     """
-    return CalibratedClassifier(
-        estimator, method=method, cv=cv, repeats=repeats, n_jobs=n_jobs, random_state=random_state
-    )
+    return CalibratedClassifier(estimator, method=method, cv=cv, repeats=repeats, n_jobs=n_jobs, random_state=random_state)
 
 
 def _indexable(x: Any) -> Any:
@@ -282,7 +282,9 @@ def _indexable(x: Any) -> Any:
     if _num_samples(rows) < 1:
         raise InvalidArgumentError("Expected rows to train on, but got 0 sample(s), and a minimum of 1 is required.")
     if getattr(rows, "shape", ())[1:2] == (0,):
-        raise InvalidArgumentError(f"Expected columns, but got 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required.")
+        raise InvalidArgumentError(
+            f"Expected columns, but got 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required."
+        )
     return rows
 
 

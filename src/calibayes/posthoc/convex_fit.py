@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -120,7 +121,7 @@ def minimize(model: LinearScores, parts: list[Part], start: Tensor, ridge: Tenso
             errors = predicted.scatter_add(-1, part.labels, -torch.ones_like(part.share)).mul_(part.share)
             gradient += model.gradient(part.inputs, errors)
         solve = model.solver(parts, probs, ridge)
-        step, decrease = _conjugate_gradients(lambda to: _bend(model, parts, probs, ridge, to), solve, gradient)
+        step, decrease = _conjugate_gradients(partial(_bend, model, parts, probs, ridge), solve, gradient)
         if decrease <= _TOLERANCE**2:
             break
         length = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -45,9 +46,7 @@ def row_keys(x: Any) -> npt.NDArray[np.uint64]:
         rows = x.tocsr().copy()
         rows.sum_duplicates()
         cuts = rows.indptr
-        contents: Iterable[bytes] = (
-            rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-        )
+        contents: Iterable[bytes] = (rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in pairwise(cuts))
     else:
         rows = array.astype(np.float64, order="C") if numbers else array
         contents = (row.tobytes() if numbers else repr(np.asarray(row).tolist()).encode() for row in rows)
@@ -79,11 +78,12 @@ def stratified_folds(
     distinct, key_of_row = np.unique(keys, return_inverse=True)
     if len(distinct) < number:
         raise InvalidArgumentError(
-            f"Expected at least {number} different rows or groups for {number} folds, but got {len(distinct)}. Use a smaller `cv`."
+            f"Expected at least {number} different rows or groups for {number} folds, but got {len(distinct)}. "
+            "Use a smaller `cv`."
         )
     counts = np.zeros((len(distinct), int(labels.max()) + 1))
     np.add.at(counts, (key_of_row, labels), 1.0 if weights is None else weights)
-    # Shuffled, then the most frequent classes of each key together, and the largest keys first: dealt out to where they fit best.
+    # Shuffled, class by class, the largest first: each goes where it fits best.
     order = generator.permutation(len(distinct))
     order = order[np.lexsort((-counts.sum(1)[order], counts.argmax(1)[order]))]
     filled = np.zeros((number, counts.shape[1]))

@@ -41,7 +41,9 @@ class IsotonicScaling(Scaling):
         check_two_classes(predictions, "IsotonicScaling")
         curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
         weights = None if predictions.weights is None else predictions.weights.numpy()
-        self._curve = curve.fit(probability_of_one(predictions.probs, logits), predictions.targets.double().numpy(), sample_weight=weights)
+        self._curve = curve.fit(
+            probability_of_one(predictions.probs, logits), predictions.targets.double().numpy(), sample_weight=weights
+        )
         return one_class_warning(predictions, "the curve is constant, at 0 or 1")
 
     def _scaled(self, values: Tensor, logits: bool) -> Tensor:

@@ -16,6 +16,7 @@ from calibayes.wording import first_few
 
 __all__ = ["VectorScaling"]
 
+
 @final
 class VectorScaling(Scaling):
     r"""Give every class its own scale and bias: for classifiers that favour some classes, given enough held-out data.
