@@ -78,15 +78,13 @@ _WAYS: dict[str, Callable[[CrossFitted, int], Array]] = {
     "temperature of averages": _averages_temperature,
     "ensemble_scaling": _ours("temperature"),
 }
-# They take longer: tried on one split, with two rounds of folds.
-_OTHER_METHODS = {method: _ours(method) for method in ("auto", "vector", "structured-matrix")}
 
 
 def section(report: Report, *, quick: bool = False) -> None:
     """Train, scale, score and tell; members that are in the folder of results from before are not trained again."""
     tables, bases, seeds = (("iris", "wine"), ["logistic"], 1) if quick else (SETS, list(BASES), _SEEDS)
     folder = None if quick else RESULTS / "ensemble-scaling"
-    rows, others = [], []
+    rows = []
     for table in tables:
         for base in bases:
             for seed in range(seeds):
@@ -94,11 +92,7 @@ def section(report: Report, *, quick: bool = False) -> None:
                 for rounds in range(1, REPEATS + 1):
                     scores = {way: nll(scaled(data, rounds), data.test_targets) for way, scaled in _WAYS.items()}
                     rows.append({"table": table, "base": base, "rounds": rounds, **scores})
-                    if rounds == 2 and seed == 0:
-                        further = {way: nll(scaled(data, rounds), data.test_targets) for way, scaled in _OTHER_METHODS.items()}
-                        others.append({"table": table, "base": base, **scores, **further})
     _tell(report, pd.DataFrame(rows))
-    _tell_others(report, pd.DataFrame(others))
 
 
 def _tell(report: Report, frame: pd.DataFrame) -> None:
@@ -129,12 +123,3 @@ def _tell(report: Report, frame: pd.DataFrame) -> None:
     for way in _WAYS:
         report.tell(f"  {way:<26}" + "".join(f"{value:12.4f}" for value in whole[way]) + "   (1, 2, 3 rounds)")
     report.record["mean_nll"] = {way: whole[way].tolist() for way in _WAYS}
-
-
-def _tell_others(report: Report, frame: pd.DataFrame) -> None:
-    report.tell("\nensemble_scaling with other methods, 2 rounds, one split: NLL less that with method='temperature'")
-    for method in _OTHER_METHODS:
-        change = (frame[method] - frame["ensemble_scaling"]).to_numpy()
-        better = f"{(change < 0).sum()} of {len(change)}"
-        report.tell(f"  {method:<26}median {np.median(change):+.4f}, mean {change.mean():+.4f}, better in {better}")
-        report.record[f"method {method}"] = {"median": float(np.median(change)), "mean": float(change.mean()), "better": better}

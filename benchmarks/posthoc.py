@@ -1,8 +1,7 @@
-"""Post-hoc scalings beside temperature scaling, on calibration problems of tables, images, texts, and of known errors."""
+"""Post-hoc scalings beside temperature scaling, on calibration problems of small tables and of known errors."""
 
 from __future__ import annotations
 
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,20 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from benchmarks.report import Report
-from benchmarks.tabular_sets import load
-from calibayes.data import fashion_mnist, newsgroups_articles
-from calibayes.data.data_folder import data_folder
+from benchmarks.cross_fitted import cross_fitted
+from benchmarks.report import RESULTS, Report
 from calibayes.metrics import nll
 from calibayes.posthoc import SCALINGS, AutoScaling, PosthocWarning, Scaling
 
@@ -34,13 +22,21 @@ __all__ = ["COMMAND", "WHAT", "section"]
 WHAT = "test NLL after each scaling, less that after temperature scaling"
 COMMAND = ".venv-tabular/bin/python -m benchmarks posthoc"  # the environment of make bench-tabular, with its tables
 Array = npt.NDArray[Any]
-_SPLITS = 1
-_TABLES = ("australian", "contraceptive", "digits", "mammographic", "phoneme", "pima", "segment", "vehicle")
-_BASES: dict[str, Callable[[int], Any]] = {
-    "boosting": lambda seed: HistGradientBoostingClassifier(max_iter=60, random_state=seed),
-    "Bayes": lambda seed: make_pipeline(StandardScaler(), GaussianNB()),
-    "perceptron": lambda seed: make_pipeline(StandardScaler(), MLPClassifier(max_iter=200, random_state=seed)),
-}
+_TABLES = (
+    "contraceptive", "digits", "mammographic", "phoneme", "pima", "segment", "synthetic-2", "synthetic-5", "vehicle", "vowel",
+)  # fmt: skip
+    "contraceptive",
+    "digits",
+    "mammographic",
+    "phoneme",
+    "pima",
+    "segment",
+    "synthetic-2",
+    "synthetic-5",
+    "vehicle",
+    "vowel",
+)
+_BASES = ("boosting", "perceptron")
 
 
 class Problem(NamedTuple):
@@ -84,7 +80,6 @@ def _score(name: str, make: Callable[[], Scaling], problem: Problem) -> dict[str
 
 
 def _tell(report: Report, frame: pd.DataFrame, title: str) -> None:
-    # Splits of one problem are averaged first: they are not independent.
     means = frame.groupby(["problem", "method"])["nll"].mean().unstack()
     order = list(dict.fromkeys(frame["method"]))
     sizes = frame.groupby("problem")["n"].first()
@@ -109,43 +104,15 @@ def _tell(report: Report, frame: pd.DataFrame, title: str) -> None:
 
 
 def _all() -> Iterator[Problem]:
-    for seed in range(_SPLITS):
-        for table in _TABLES:
-            x, y = load(table)
-            yield from _trained(f"{table}, {{}}", x, y, _BASES, seed)
-    parts = fashion_mnist(train=3000, validation=1000)
-    x, y = (torch.cat([getattr(parts, part)[i] for part in ("train", "validation")]).numpy() for i in (0, 1))
-    yield from _trained("Fashion-MNIST, {}", x.reshape(len(x), -1), y, {"perceptron": _BASES["perceptron"]}, 0)
-    articles = [newsgroups_articles(part) for part in ("train", "test")]
-    groups = torch.cat([part.targets for part in articles]).numpy()
-    yield from _of_texts("20 Newsgroups", [text for part in articles for text in part.texts], groups)
-    intents = json.loads((data_folder() / "clinc150" / "data_full.json").read_text())
-    pairs = [pair for part in ("train", "val", "test") for pair in intents[part]]
-    labels = np.unique([label for _, label in pairs], return_inverse=True)[1]
-    yield from _of_texts("CLINC150", [text for text, _ in pairs], labels)
+    for table in _TABLES:
+        for base in _BASES:
+            data = cross_fitted(table, base, 0, RESULTS / "ensemble-scaling")
+            held_out = data.fold[0] == 0
+            probs, test = data.out_of_fold[0, held_out], data.test[0, 0].astype(np.float64)
+            test /= test.sum(1, keepdims=True)
+            yield Problem(f"{table}, {base}", probs.shape[1], probs, data.targets[held_out], test, data.test_targets)
     for n in (200, 1000):
-        yield from _known_errors(n, _SPLITS)
-
-
-def _of_texts(name: str, texts: list[str], labels: Array) -> Iterator[Problem]:
-    x = TfidfVectorizer(min_df=2, sublinear_tf=True).fit_transform(texts)
-    bases: dict[str, Callable[[int], Any]] = {
-        "Bayes": lambda seed: MultinomialNB(alpha=0.1),
-        "logistic": lambda seed: LogisticRegression(max_iter=50, tol=1e-2),
-    }
-    yield from _trained(f"{name}, {{}}", x, labels, bases, 0)
-
-
-def _trained(name: str, x: Any, y: Array, bases: dict[str, Callable[[int], Any]], seed: int) -> Iterator[Problem]:
-    """Half of the rows train the classifier, and a quarter each are held out and for testing."""
-    x_train, x_rest, y_train, y_rest = train_test_split(x, y, test_size=0.5, stratify=y, random_state=seed)
-    x_held, x_test, y_held, y_test = train_test_split(x_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=seed)
-    for base, make in bases.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = make(seed).fit(x_train, y_train)
-        held_out, test = (model.predict_proba(part).astype(np.float64) for part in (x_held, x_test))
-        yield Problem(name.format(base), held_out.shape[1], held_out, y_held, test, y_test)
+        yield from _known_errors(n, 1)
 
 
 def _known_errors(n: int, seeds: int) -> Iterator[Problem]:

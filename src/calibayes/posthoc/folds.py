@@ -40,8 +40,7 @@ def row_keys(x: Any) -> npt.NDArray[np.uint64]:
     if hasattr(x, "iloc") and not numbers:
         from pandas.util import hash_pandas_object
 
-        hashed: npt.NDArray[np.uint64] = hash_pandas_object(x, index=False).to_numpy()
-        return hashed
+        return np.asarray(hash_pandas_object(x, index=False), dtype=np.uint64)
     if sparse.issparse(x):
         rows = x.tocsr().copy()
         rows.sum_duplicates()
