@@ -101,7 +101,8 @@ def _tell(report: Report, frame: pd.DataFrame) -> None:
         f"ensemble_scaling were chosen by the means on {', '.join(_CHOSEN_ON)}."
     )
     means = frame.groupby(["rounds", "table", "base"])[list(_WAYS)].mean()
-    for rounds, of_rounds in means.groupby(level="rounds"):
+    for rounds in range(1, REPEATS + 1):
+        of_rounds = means.loc[rounds]
         report.tell(f"\n{rounds} round{'s' * (rounds > 1)} of folds, {rounds * FOLDS} members: NLL less that without scaling")
         report.tell(f"{'':28}{'chosen on':>12}{'confirmed on the others':>38}{'better than none':>20}")
         for way in list(_WAYS)[1:]:

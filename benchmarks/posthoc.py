@@ -25,17 +25,6 @@ Array = npt.NDArray[Any]
 _TABLES = (
     "contraceptive", "digits", "mammographic", "phoneme", "pima", "segment", "synthetic-2", "synthetic-5", "vehicle", "vowel",
 )  # fmt: skip
-    "contraceptive",
-    "digits",
-    "mammographic",
-    "phoneme",
-    "pima",
-    "segment",
-    "synthetic-2",
-    "synthetic-5",
-    "vehicle",
-    "vowel",
-)
 _BASES = ("boosting", "perceptron")
 
 
@@ -52,7 +41,7 @@ class Problem(NamedTuple):
 
 def section(report: Report, *, quick: bool = False) -> None:
     """Fit every scaling on every problem, and tell how far each is from temperature scaling."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for problem in _known_errors(200, 1) if quick else _all():
         scores = {name: _score(name, make, problem) for name, make in _methods(problem.classes).items()}
         rows.extend({"problem": problem.name, "classes": problem.classes, "n": len(problem.targets), "method": name, **score}

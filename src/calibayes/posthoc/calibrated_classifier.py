@@ -15,7 +15,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     _check_y,
-    _num_samples,
     check_consistent_length,
     check_is_fitted,
     has_fit_parameter,
@@ -26,7 +25,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.posthoc.abstract_scaling import Scaling
 from calibayes.posthoc.auto_scaling import ScalingMethod, scaling_named
 from calibayes.posthoc.ensemble_scaling import ensemble_scaling
-from calibayes.posthoc.folds import Fold, Indices, complete_rounds, row_keys, stratified_folds
+from calibayes.posthoc.folds import Fold, Indices, complete_rounds, indexable_rows, row_keys, stratified_folds
 
 __all__ = ["CalibratedClassifier", "calibrate"]
 
@@ -96,7 +95,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
             groups: rows of one group are never on both sides of a fold; passed to the splitter if ``cv`` is one.
         """
         scaling_named(self.method)  # an unknown name is refused before anything is trained
-        X, y = _indexable(X), _check_y(y)  # noqa: N806
+        X, y = indexable_rows(X), _check_y(y)  # noqa: N806
         check_classification_targets(y)
         check_consistent_length(X, y, groups)
         if sample_weight is not None:
@@ -131,7 +130,7 @@ class CalibratedClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator): 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """The calibrated probability of each class, shape ``[n, K]``."""
         check_is_fitted(self)
-        probs = np.mean([self._member_probs(member, X) for member in self.estimators_], axis=0)
+        probs: Floats = np.mean([self._member_probs(member, X) for member in self.estimators_], axis=0)
         scaled: Floats = self.scaling_.transform(probs)
         return scaled
 
@@ -272,20 +271,6 @@ def calibrate(
         [0, 0]
     """
     return CalibratedClassifier(estimator, method=method, cv=cv, repeats=repeats, n_jobs=n_jobs, random_state=random_state)
-
-
-def _indexable(x: Any) -> Any:
-    """Rows that can be chosen by number; the classifier checks what is in them."""
-    if hasattr(x, "tocsr"):
-        return x.tocsr()
-    rows = x if hasattr(x, "iloc") or isinstance(x, list) else np.asarray(x)
-    if _num_samples(rows) < 1:
-        raise InvalidArgumentError("Expected rows to train on, but got 0 sample(s), and a minimum of 1 is required.")
-    if getattr(rows, "shape", ())[1:2] == (0,):
-        raise InvalidArgumentError(
-            f"Expected columns, but got 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required."
-        )
-    return rows
 
 
 def _trained(estimator: Any, x: Any, y: npt.NDArray[Any], weights: Floats | None) -> Any:

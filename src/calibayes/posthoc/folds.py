@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from sklearn.utils.validation import _num_samples
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["Fold", "Indices", "complete_rounds", "row_keys", "stratified_folds"]
+__all__ = ["Fold", "Indices", "Round", "complete_rounds", "indexable_rows", "row_keys", "stratified_folds"]
 
 Indices: TypeAlias = npt.NDArray[np.intp]
 Fold: TypeAlias = tuple[Indices, Indices]  # rows to train on, rows held out
@@ -31,6 +32,20 @@ class Round:
 
     numbers: list[int]
     rows: Indices
+
+
+def indexable_rows(x: Any) -> Any:
+    """Rows that can be chosen by number; the classifier checks what is in them."""
+    if hasattr(x, "tocsr"):
+        return x.tocsr()
+    rows = x if hasattr(x, "iloc") or isinstance(x, list) else np.asarray(x)
+    if _num_samples(rows) < 1:
+        raise InvalidArgumentError("Expected rows to train on, but got 0 sample(s), and a minimum of 1 is required.")
+    if getattr(rows, "shape", ())[1:2] == (0,):
+        raise InvalidArgumentError(
+            f"Expected columns, but got 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required."
+        )
+    return rows
 
 
 def row_keys(x: Any) -> npt.NDArray[np.uint64]:
