@@ -23,12 +23,14 @@ _SECTIONS = {
     "sweeps": "benchmarks.sweeps",
     "fine_tuning": "benchmarks.fine_tuning",
     "tabular": "benchmarks.tabular",
+    "ensemble-scaling": "benchmarks.ensemble_scaling",
+    "posthoc": "benchmarks.posthoc",
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "ensemble-scaling", "posthoc", *_BEFORE)
 
 
 def main() -> None:

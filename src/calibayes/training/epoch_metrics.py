@@ -15,7 +15,7 @@ from calibayes.distributed import Processes
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import accuracy, brier, ece, nll
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.posthoc.refinement import refined_nll
+from calibayes.posthoc.refined_nll import refined_nll
 from calibayes.predictive import predict_source
 
 __all__ = ["OnEpoch", "call_on_epoch", "validation_metrics"]
