@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from tests.commands.test_file_commands import call
 from tests.files.test_texts_and_images import SEVERAL, images, texts
-from tests.test_cli_files import call
 
 from calibayes.data.predictions import read_predictions
 

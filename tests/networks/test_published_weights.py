@@ -19,6 +19,7 @@ def labelled_images() -> tuple[Tensor, Tensor]:
     return (pixels - mean.view(3, 1, 1)) / std.view(3, 1, 1), rows[:, 0].long()
 
 
+@pytest.mark.slow
 @needs("cifar10", "resnet20")
 def test_resnet20_scores_as_published() -> None:
     net = resnet20()

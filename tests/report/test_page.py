@@ -98,7 +98,7 @@ def test_the_json_inside_is_the_study(case: Callable[[], Study]) -> None:
     assert not re.search("[<>&\u2028\u2029]", block)
 
 
-@pytest.mark.parametrize("case", [*CASES, studies.large])
+@pytest.mark.parametrize("case", [*CASES, pytest.param(studies.large, marks=pytest.mark.slow)])
 def test_markup_is_sound(case: Callable[[], Study]) -> None:
     page = parsed(render_page(case()))
     ids = [node.attributes["id"] for node in page if "id" in node.attributes]

@@ -41,6 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("reproduction")
 
 
+@pytest.mark.slow
 @TEXTS
 @pytest.mark.parametrize(
     ("name", "trainings", "files"),

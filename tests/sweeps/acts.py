@@ -74,6 +74,14 @@ def kills_at_two(settings: dict[str, Any]) -> dict[str, Any]:
     return {"y": settings["n"]}
 
 
+def killed_while_writing(settings: dict[str, Any]) -> dict[str, Any]:
+    """The worker of trial 2 is killed the first time that it writes the result."""
+    ran(settings)
+    if settings["n"] == 2 and runs(settings["log"])[2] == 1:
+        os.fsync = lambda fd: os.kill(os.getpid(), signal.SIGKILL)
+    return {"y": settings["n"]}
+
+
 def held(settings: dict[str, Any]) -> dict[str, Any]:
     """Runs until the file ``go`` is there."""
     ran(settings)

@@ -77,6 +77,15 @@ def test_a_worker_that_is_killed_costs_what_was_under_way_and_nothing_else(tmp_p
     assert hidden(folder) == []
 
 
+def test_what_a_killed_worker_was_writing_is_cleared_away(tmp_path: Path) -> None:
+    log, folder = tmp_path / "log", tmp_path / "results"
+    settings = cb.grid(n=range(1, 4), log=str(log))
+    found = cb.sweep(acts.killed_while_writing, settings, folder, workers=2, progress=False)
+    assert [result["y"] for result in found.results()] == [1, 2, 3]
+    assert acts.runs(log)[2] == 2
+    assert hidden(folder) == []
+
+
 def test_a_trial_that_kills_its_worker_each_time_is_given_up_alone(tmp_path: Path) -> None:
     log, folder = tmp_path / "log", tmp_path / "results"
     settings = cb.grid(n=range(1, 6), log=str(log))

@@ -54,6 +54,7 @@ def swag(net: nn.Module) -> cb.Posterior:
     return cb.SWAG(net, start_epoch=1, every="step", rank=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factory", [mixture, deep_ensemble, warm_start, swag])
 def test_ensembles_and_those_that_change_during_training_pass(factory: Factory) -> None:
     cb.testing.check_posterior(factory)

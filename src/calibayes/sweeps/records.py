@@ -14,6 +14,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from calibayes.atomic_file import UNFINISHED
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.sweeps.results_folder import prepare, unwritable, write_whole
@@ -135,6 +136,13 @@ class Store:
         if not path.stem.endswith(f"-{record.key}"):
             raise DamagedError(f"{path.name} is damaged: it does not hold the result that its name says")
         return record
+
+    def clear_unfinished(self, key: str, label: str) -> None:
+        """Remove what a process that has ended was writing of a result; a name that was shortened is left for later."""
+        start = f".{label}-{key}."
+        for path in self.folder.glob(f".*{UNFINISHED}"):
+            if path.name.startswith(start):
+                path.unlink(missing_ok=True)
 
     def write(self, label: str, record: Record) -> Path:
         """Store a record in place of any other with its key."""

@@ -157,6 +157,7 @@ class Runner:
         """The suspects in smaller groups than before; one that ran alone may be given up."""
         for job in suspects:
             self._deaths[job.key] += 1
+            self.store.clear_unfinished(job.key, job.label)
         if len(suspects) > 1:
             half = len(suspects) // 2
             return [suspects[:half], suspects[half:]]

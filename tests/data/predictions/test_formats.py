@@ -248,6 +248,7 @@ def test_npz_integer_labels_that_are_names_or_places(tmp_path: Path) -> None:
     assert read_predictions(write_npz(tmp_path / "c.npz", eye, [0, 1, 2], ["cat", "1", "0"])).targets.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_formats_agree_on_200_000_rows(tmp_path: Path) -> None:
     names = [f"class {j}" for j in range(10)]
     probs, targets = predictions(200_000, 10)

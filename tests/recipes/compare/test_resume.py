@@ -89,6 +89,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[MethodRun]:
     return seen
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_and_started_again(undisturbed: Shown, trained: list[MethodRun], tmp_path: Path) -> None:
     process = start(tmp_path, workers=2)
     wait(lambda: len(trainings(tmp_path)) >= 3, process)
@@ -161,6 +162,7 @@ def test_a_training_that_fails_is_named_and_tried_again(tmp_path: Path, monkeypa
     assert computed(tmp_path)["seconds"]["trainings_from_before"] == kept
 
 
+@pytest.mark.slow
 def test_two_processes_in_one_folder_both_finish_with_the_same_numbers(
     undisturbed: Shown, trained: list[MethodRun], tmp_path: Path
 ) -> None:
@@ -193,6 +195,7 @@ def test_a_damaged_training_is_found_and_done_again(undisturbed: Shown, trained:
     assert lasting(again.numbers) == lasting(undisturbed.numbers)
 
 
+@pytest.mark.slow
 def test_more_seeds_and_candidates_take_up_what_is_there(undisturbed: Shown, trained: list[MethodRun]) -> None:
     computed(undisturbed.folder, replace(TINY, seeds=3))
     assert {run.seed for run in trained} == {2}
@@ -216,6 +219,7 @@ def test_another_setting_in_the_same_folder_is_another_training(undisturbed: Sho
     assert trained == []
 
 
+@pytest.mark.slow
 def test_results_of_another_data_set_are_not_replaced_in_silence(tmp_path: Path) -> None:
     few = replace(TINY, seeds=1, lams=(3.0,), betas=(0.1,), epochs=1)
     assert "will be replaced" not in shown(tmp_path, few).err

@@ -83,6 +83,7 @@ def test_every_format_gives_the_same_numbers(tmp_path: Path) -> None:
             assert other["models"][0]["scores"][name]["value"] == pytest.approx(each["value"], rel=1e-6, abs=1e-9), name
 
 
+@pytest.mark.slow
 def test_several_files_are_compared_pair_by_pair(tmp_path: Path) -> None:
     files = [write_csv(tmp_path / "sharp.csv", SHARP), write_csv(tmp_path / "soft.csv", SOFT)]
     text = call(*files)
@@ -108,6 +109,7 @@ def test_the_report_holds_the_numbers_of_the_json(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "sharp.csv"]
 
 
+@pytest.mark.slow
 def test_many_rows_take_well_under_a_minute(tmp_path: Path) -> None:
     n = 200_000  # a fifth of the million that is promised: everything here takes time in proportion
     generator = np.random.default_rng(0)

@@ -208,6 +208,7 @@ def test_dates_in_a_format_of_ones_own_are_learnt_as_iso_dates_are(place: Path) 
     assert (place / "out.csv").read_text() == (place / "iso.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_comparison_is_the_same_in_all_four_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     results = {}
@@ -237,6 +238,7 @@ def test_a_method_and_its_settings_are_typed_or_read(place: Path) -> None:
     assert call("evaluate", "out.csv").exit_code == 0
 
 
+@pytest.mark.slow
 def test_methods_are_compared_on_a_file(place: Path) -> None:
     words = ("compare", "data.csv", "--target", "kind", "--quick", "--epochs", "1", "--methods", "fnn,ensemble", "--set")
     done = call(*words, "members=2", "--workers", "1", "--out", "there")
