@@ -25,10 +25,11 @@ _SECTIONS = {
     "tabular": "benchmarks.tabular",
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
+    "calibration-test": "benchmarks.calibration_test",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "calibration-test", *_BEFORE)
 
 
 def main() -> None:

@@ -140,7 +140,8 @@ def _of_cells(sample: EvaluationSample, found: dict[str, float], counts: Tensor,
     tally, width, accuracy = sample.tally, sample.kernel_width, sample.target_accuracy
     each = sample.resampled(counts)
     whole = sample.cells if sample.block is not None else tally.cells()
-    null = null_of_cells(whole, tally.unit, len(counts), seed)
+    squares = whole.mass.square() if sample.block is not None else tally.cell_squares
+    null = null_of_cells(whole, squares, len(counts), seed)
     places = cell_places(whole, tally.bins)
     gaps, replicated, hidden = (
         equal_mass_residuals(residual, places, tally.bins) for residual in (whole.residual, each.residual, null)

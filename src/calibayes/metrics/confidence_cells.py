@@ -46,8 +46,15 @@ class Cells:
 
 
 def sorted_cells(found: Predictions) -> tuple[Cells, Tensor]:
-    """Every example as a cell of its own, and which example each cell is."""
-    r, order = found.confidence.sort()
+    """Every example as a cell of its own, and which example each cell is.
+
+    Ties are sorted by correctness, and then by weight, so that the same examples in another order give the same cells.
+    """
+    order = torch.arange(len(found)) if found.weights is None else found.weights.argsort(stable=True)
+    right = found.correct[order] > 0
+    order = torch.cat((order[~right], order[right]))
+    r, place = found.confidence[order].sort(stable=True)
+    order = order[place]
     weight = found.mass[order]
     right = weight * found.correct[order]
     return Cells(r, right, weight - right), order

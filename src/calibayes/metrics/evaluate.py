@@ -169,7 +169,6 @@ class EvaluationSettings:
             classes,
             int(self.bins),
             k=k,
-            width=self.kernel_width,
             seed=self.seed,
             blocks=blocks,
             edges=edges,
@@ -188,7 +187,7 @@ class EvaluationSettings:
         own = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), self.seed, "order")) if exact else None
         tally.update(found, own)
         block = own[order] if own is not None and order is not None else None
-        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy)
+        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy, self.seed)
 
 
 @in_one_thread

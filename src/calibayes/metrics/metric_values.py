@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from calibayes.metrics.binned_errors import debiased, equal_mass_residuals, largest_gap, rms_gap
+from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.confidence_cells import Cells, cell_places
 from calibayes.metrics.kernel_errors import residual_features, unbiased, weighted_features
 from calibayes.metrics.selective import area, largest_coverage
@@ -33,6 +34,7 @@ class EvaluationSample:
         block: of each cell, the block whose only example it is; None where cells are gathered in the tally.
         kernel_width: $\\gamma$ of the kernel errors.
         target_accuracy: of the coverage.
+        seed: of the p-value's draws.
     """
 
     tally: Tally
@@ -40,6 +42,13 @@ class EvaluationSample:
     block: Tensor | None
     kernel_width: float
     target_accuracy: float
+    seed: int = 0
+
+    @property
+    def squares(self) -> Tensor:
+        """The squared weights of the examples in each cell, added up."""
+        alone = len(self.cells.r) == self.tally.n
+        return self.cells.mass.square() if alone else self.tally.cell_squares
 
     def resampled(self, counts: Tensor) -> Cells:
         """The cells of replicates that hold each block ``counts [B, G]`` times."""
@@ -104,7 +113,7 @@ def _cells(sample: EvaluationSample) -> dict[str, float]:
         "mmce": float(features.norm()),
         "wmmce": float(weighted_features(cells, width).norm()),
         "kce_squared": unbiased(float(features.square().sum()), *tally.own_pairs),
-        "kce_p_value": tally.pairs.p_value(),
+        "kce_p_value": calibration_p_value(cells, sample.squares, width, sample.seed),
         "aurc": float(area(cells, tally.n)),
         "coverage_at_target": float(largest_coverage(cells, sample.target_accuracy)),
     }

@@ -16,8 +16,8 @@ __all__ = ["null_of_bins", "null_of_cells", "null_of_classes"]
 
 def null_of_bins(bins: ReliabilityBins, replicates: int, seed: int) -> Tensor:
     """Residuals of each bin as shares of the total weight, shape ``[B, M]``."""
-    trials, sure = bins.effective.nan_to_num(), bins.confidence.nan_to_num()
-    return bins.share * _deviations(trials, sure, replicates, seed, "bins")
+    trials, sure = bins.effective.nan_to_num(nan=1.0), bins.confidence.nan_to_num()
+    return bins.share * _as_uncertain(trials) * _deviations(trials, sure, replicates, seed, "bins")
 
 
 def null_of_classes(bins: ClassBins, unit: float, replicates: int, seed: int) -> Tensor:
@@ -33,15 +33,30 @@ def null_of_classes(bins: ClassBins, unit: float, replicates: int, seed: int) ->
     return bins.weight / bins.total * _deviations(bins.weight / unit, said, replicates, seed, "classes")
 
 
-def null_of_cells(cells: Cells, unit: float, replicates: int, seed: int) -> Tensor:
-    """Residuals of each cell as shares of the total weight, shape ``[B, C]``; arguments as `null_of_classes`."""
+def null_of_cells(cells: Cells, squares: Tensor, replicates: int, seed: int, part: int = 0) -> Tensor:
+    r"""Residuals of each cell as shares of the total weight, shape ``[B, C]``.
+
+    Args:
+        cells: the observed cells.
+        squares: $\sum w_i^2$ over the examples of each cell; a cell of one example is drawn exactly.
+        replicates: $B$.
+        seed: of the draws.
+        part: which of several parts of the replicates this is.
+    """
     mass = cells.mass
-    return mass / mass.sum() * _deviations(mass / unit, cells.r.clamp(0, 1), replicates, seed, "cells")
+    trials = mass.square() / squares
+    deviations = _deviations(trials, cells.r.clamp(0, 1), replicates, seed, "cells", *([part] if part else []))
+    return deviations.mul_(mass / mass.sum() * _as_uncertain(trials))
 
 
-def _deviations(trials: Tensor, probability: Tensor, replicates: int, seed: int, place: str) -> Tensor:
+def _as_uncertain(trials: Tensor) -> Tensor:
+    """What gives a success rate of rounded trials the standard deviation that it has with these."""
+    return (trials.round().clamp_min(1) / trials).sqrt()
+
+
+def _deviations(trials: Tensor, probability: Tensor, replicates: int, seed: int, *place: str | int) -> Tensor:
     """Draw how far success rates lie from their probability, ``[B, ...]``; a non-integer number of trials is rounded."""
-    generator = np.random.Generator(np.random.PCG64(derived_seed(seed, "null", place)))
+    generator = np.random.Generator(np.random.PCG64(derived_seed(seed, "null", *place)))
     counts = trials.round().clamp_min(1)
     if bool((counts == 1).all()):
         drawn = generator.random((replicates, *probability.shape)) < probability.numpy()

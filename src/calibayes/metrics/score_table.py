@@ -154,8 +154,8 @@ def shown(name: str, value: float) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if name == "kce_p_value" and value < 1e-4:
-        return "<0.0001"
+    if name == "kce_p_value":
+        return "≤0.001" if value <= 0.001 else f"{value:.3f}"
     if "squared" in name and value != 0:
         return f"{value:.1e}"
     return f"{value:+.4f}" if name == "overconfidence" else f"{value:.4f}"

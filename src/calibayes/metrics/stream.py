@@ -26,13 +26,13 @@ class Stream:
     """Every metric of a stream of predictions, in memory that does not grow with their number.
 
     What is kept are sums, about 50 MB for ten classes. The binned, classwise and proper scores are those of `evaluate`
-    on all the data at once; equal-mass ECE, smooth ECE, MMCE, WMMCE, KCE, AURC and coverage are computed from a
-    thousand fine cells of confidence, and the p-value from other random pairs.
+    on all the data at once; equal-mass ECE, smooth ECE, MMCE, WMMCE, KCE with its p-value, AURC and coverage are computed
+    from a thousand fine cells of confidence.
 
     Args:
         bins: the number of bins of the binned errors.
         class_names: what the classes are called, in the order of the columns.
-        seed: of the dealing into blocks, and of the pairs of the p-value.
+        seed: of the dealing into blocks, and of the draws of the p-value.
         target_accuracy: of ``coverage_at_target``.
         k: of the top-k accuracy; 5 by default, fewer where there are at most 5 classes.
         kernel_width: of MMCE, WMMCE and KCE.
@@ -119,6 +119,7 @@ class Stream:
     def _sample(self) -> EvaluationSample:
         if self._tally is None:
             raise DataError("There is nothing to evaluate: call `update` with at least one batch first.")
+        settings = self._settings
         return EvaluationSample(
-            self._tally, self._tally.cells(), None, self._settings.kernel_width, self._settings.target_accuracy
+            self._tally, self._tally.cells(), None, settings.kernel_width, settings.target_accuracy, settings.seed
         )

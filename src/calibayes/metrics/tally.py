@@ -10,7 +10,6 @@ from calibayes.distributed import Processes
 from calibayes.metrics.bins import ReliabilityBins, equal_width, place
 from calibayes.metrics.classwise import ClassBins, class_places
 from calibayes.metrics.confidence_cells import Cells
-from calibayes.metrics.kernel_errors import PairTest
 from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.metrics.proper_scores import losses, ranks
 from calibayes.randomness import derived_seed
@@ -36,7 +35,6 @@ class Tally:
         classes: $K$.
         bins: $M$.
         k: of the top-k accuracy.
-        width: of the kernel.
         seed: of the dealing.
         blocks: $G$; 1 when nothing will be resampled.
         edges: of the cells of confidence; without them, cells are not kept.
@@ -49,7 +47,6 @@ class Tally:
         bins: int,
         *,
         k: int,
-        width: float,
         seed: int,
         blocks: int = 1,
         edges: Tensor | None = None,
@@ -67,16 +64,14 @@ class Tally:
         self.own = _zeros(2)  # Σ w² (c - r)² and Σ w²
         self.weight = self.right = self.confidence = 0.0
         self.block_weight = _zeros(blocks)
-        self.pairs = PairTest(width, seed)
         cells = 0 if edges is None else len(edges) - 1
         self.by_cell = _zeros(2, blocks * cells)  # right and wrong
         self.cell_confidence = _zeros(cells)
+        self._cell_squares = _zeros(cells)  # Σ w²
         self._deal = np.random.Generator(np.random.PCG64(derived_seed(seed, "blocks")))
 
     def update(self, found: Predictions, block: Tensor | None = None) -> None:
         """Add predictions; ``block`` says where each example goes, at random by default."""
-        if "cells" in self.parts:
-            self.pairs.update(found)
         if block is None:
             block = torch.from_numpy(self._deal.integers(self.blocks, size=len(found)))
         self.n += int(found.mass.count_nonzero())
@@ -100,7 +95,7 @@ class Tally:
         """Add what all processes have, in each of them."""
         single = torch.tensor([self.n, self.weight, self.right, self.confidence], dtype=torch.float64)
         sums = (self.sums, self.by_bin, self.by_class, self.counts, self.moments, self.own, self.block_weight)
-        processes.sum_([*sums, self.by_cell, self.cell_confidence, self.pairs.sums, single])
+        processes.sum_([*sums, self.by_cell, self.cell_confidence, self._cell_squares, single])
         n, self.weight, self.right, self.confidence = single.tolist()
         self.n = int(n)
 
@@ -125,6 +120,7 @@ class Tally:
         cell = place(r, edges, part.probs.dtype)
         _add_at(self.by_cell, block * (len(edges) - 1) + cell, w * c, w * (1 - c))
         self.cell_confidence.index_add_(0, cell, w * r)
+        self._cell_squares.index_add_(0, cell, w.square())
 
     def _add_classes(self, part: Predictions, block: Tensor) -> None:
         where, true = class_places(part, self.bins)
@@ -183,6 +179,11 @@ class Tally:
         filled = mass > 0
         right, wrong = table[..., filled].sum(1) if counts is None else counts @ table[..., filled]
         return Cells(self.cell_confidence[filled] / mass[filled], right, wrong)
+
+    @property
+    def cell_squares(self) -> Tensor:
+        """The squared weights added up in each of the `cells`."""
+        return self._cell_squares[self.by_cell.view(2, self.blocks, -1).sum((0, 1)) > 0]
 
 
 def fixed_edges(bins: int) -> Tensor:
