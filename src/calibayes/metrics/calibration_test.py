@@ -39,8 +39,8 @@ _AT_ONCE = 1 << 22  # numbers drawn at a time
 def calibration_p_value(cells: Cells, squares: Tensor, width: float, seed: int) -> float:
     r"""The p-value of "calibrated".
 
-    Beyond 1,024 examples, those of nearly the same confidence are put into one cell first: the statistic is then that of at most
-    256 cells, for the data and for the draws alike.
+    Beyond 1,024 examples, those of nearly the same confidence are put into one cell first: the statistic is then that of
+    some 256 cells, for the data and for the draws alike.
 
     Args:
         cells: right and wrong decisions by confidence. Those of equal confidence are in an order of their own (see
