@@ -47,8 +47,10 @@ def test_the_verdict_comes_first_in_plain_words_then_the_table(tmp_path: Path) -
     scores = evaluate(SHARP, TARGETS)
     lines = done.stdout.splitlines()
     says, right = f"{100 * scores.confidence:.0f} %", f"{100 * scores.accuracy:.0f} %"
-    assert lines[0].startswith(f"Overconfident: it says {says}, it is right {right}; a temperature of 2")
-    assert lines[0].endswith("would fix most of it.")
+    assert lines[0].startswith(f"Overconfident: it says {says}, it is right {right} (a gap of ")
+    words = " ".join(lines[:3])
+    assert "p ≤ 0.001); a temperature of 2" in words
+    assert "would fix most of it." in words
     assert "800 examples, 4 classes; labels from 'label'" in done.stderr
     for metric in METRICS:
         assert any(line.strip().startswith(scores.title(metric.name)) for line in lines), metric.name

@@ -26,7 +26,7 @@ from calibayes.metrics.confidence_cells import Cells
 from calibayes.metrics.null_distribution import null_of_cells
 from calibayes.threads import in_one_thread
 
-__all__ = ["DRAWS", "SMALLEST", "calibration_p_value", "rejects"]
+__all__ = ["DRAWS", "SMALLEST", "calibration_p_value", "p_values", "rejects"]
 
 DRAWS = 999
 SMALLEST = 1 / (DRAWS + 1)  # the smallest p-value that so many draws can give
@@ -35,12 +35,8 @@ _FINE = 128  # cells of equal width beyond that, and as many of equal mass
 _AT_ONCE = 1 << 22  # numbers drawn at a time
 
 
-@in_one_thread
 def calibration_p_value(cells: Cells, squares: Tensor, width: float, seed: int) -> float:
-    r"""The p-value of "calibrated".
-
-    Beyond 1,024 examples, those of nearly the same confidence are put into one cell first: the statistic is then that of
-    some 256 cells, for the data and for the draws alike.
+    r"""The p-value of "calibrated"; NaN for a single example.
 
     Args:
         cells: right and wrong decisions by confidence. Those of equal confidence are in an order of their own (see
@@ -49,23 +45,35 @@ def calibration_p_value(cells: Cells, squares: Tensor, width: float, seed: int) 
         width: $\gamma$.
         seed: of the draws.
     """
-    weight = float(cells.total)
-    if float(squares.sum()) > (1 - 1e-12) * weight**2:
-        return math.nan  # a single example: there is no pair
+    if float(squares.sum()) > (1 - 1e-12) * float(cells.total) ** 2:
+        return math.nan  # there is no pair
     if bool(((cells.wrong > 0) & (cells.r >= 1)).any()) or bool(((cells.right > 0) & (cells.r <= 0)).any()):
         return SMALLEST  # what has happened could not happen if it were calibrated, and pairs may not show it
+    return float(p_values(cells, squares, width, seed))
+
+
+@in_one_thread
+def p_values(cells: Cells, squares: Tensor, width: float, seed: int) -> Tensor:
+    r"""The p-values of several outcomes of the same examples, one for each leading index of right and wrong.
+
+    The draws depend on the confidences, the weights and the seed alone, so all outcomes are compared with the same ones. Beyond
+    1,024 examples, those of nearly the same confidence are put into one cell first: the statistic is then that of some 256
+    cells, for the data and for the draws alike. Arguments as `calibration_p_value`.
+    """
     cells, squares = _gathered(cells, squares)
-    residual, mass, r = cells.residual, cells.mass, cells.r.clamp(0, 1)
+    mass = cells.mass.reshape(-1, len(cells.r))[0]
+    weight, r = float(mass.sum()), cells.r.clamp(0, 1)
     own = squares / (mass * weight) * (1 - 2 * r)
-    rows = max(1, _AT_ONCE // len(r))
-    observed = _statistic(residual, own, cells.r, width)
+    observed = _statistic(cells.residual, own, cells.r, width)
     # What differs by rounding alone is equal: the data themselves are among what can be drawn.
-    slack = 1e-9 * (abs(float(observed)) + float((squares * r * (1 - r)).sum()) / weight**2)
-    as_large = 0
+    least = observed - 1e-9 * (observed.abs() + float((squares * r * (1 - r)).sum()) / weight**2)
+    as_large = torch.ones_like(least)
+    rows = max(1, _AT_ONCE // len(r))
     for part, start in enumerate(range(0, DRAWS, rows)):
-        drawn = null_of_cells(cells, squares, min(rows, DRAWS - start), seed, part)
-        as_large += int((_statistic(drawn, own, cells.r, width) >= observed - slack).sum())
-    return (1 + as_large) / (DRAWS + 1)
+        drawn = null_of_cells(Cells(cells.r, mass, mass * 0), squares, min(rows, DRAWS - start), seed, part)
+        ordered = _statistic(drawn, own, cells.r, width).sort().values
+        as_large += len(ordered) - torch.searchsorted(ordered, least)
+    return as_large / (DRAWS + 1)
 
 
 def rejects(p_value: float, level: float) -> bool:
@@ -85,9 +93,11 @@ def _gathered(cells: Cells, squares: Tensor) -> tuple[Cells, Tensor]:
     ranks = torch.linspace(0, len(cells.r) - 1, _FINE, dtype=torch.float64).long()
     edges = torch.cat((equal_width(_FINE), cells.r[ranks])).unique()
     place = torch.bucketize(cells.r, edges)
-    right, wrong, square, confidence = (
-        torch.bincount(place, values) for values in (cells.right, cells.wrong, squares, cells.mass * cells.r)
-    )
-    mass = right + wrong
-    filled = mass > 0
-    return Cells(confidence[filled] / mass[filled], right[filled], wrong[filled]), square[filled]
+    mass = cells.mass.reshape(-1, len(place))[0]
+    gathered = [
+        values.new_zeros(*values.shape[:-1], len(edges) + 1).index_add_(-1, place, values)
+        for values in (mass, mass * cells.r, squares, cells.right, cells.wrong)
+    ]
+    filled = gathered[0] > 0
+    mass, confidence, squares, right, wrong = (values[..., filled] for values in gathered)
+    return Cells(confidence / mass, right, wrong), squares

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from calibayes.checks import fraction, integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
+from calibayes.metrics.agreement import CONFIDENCE_ERRORS, agreed, excludes_zero
 from calibayes.metrics.bootstrap import draws
+from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.confidence_cells import Cells, sorted_cells
 from calibayes.metrics.intervals import Draws, Interval, wilson, with_rare_errors, within_bounds
@@ -60,7 +62,8 @@ def evaluate(
 
     Intervals come from a bootstrap over the examples (accuracy and top-k accuracy have Wilson's). Those of calibration
     errors are corrected for what chance adds to such an error, so the interval of a calibrated classifier begins at 0
-    and may lie below the estimate: see `calibayes.metrics.intervals`. They speak of other examples of the same kind, not
+    and may lie below the estimate: see `calibayes.metrics.intervals`. None of them excludes 0 unless ``kce_p_value`` is at
+    most ``1 - level``: see `calibayes.metrics.agreement`. They speak of other examples of the same kind, not
     of another training of the classifier.
 
     Args:
@@ -139,7 +142,11 @@ def confidence_interval(
     settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed, parts=part)
     sample = settings.sample(found, resample=True)
     measured = values(sample, part)
-    return intervals_of(sample, measured, draws(sample, measured, replicates, seed, part), level)[metric]
+    ends = intervals_of(sample, measured, draws(sample, measured, replicates, seed, part), level)
+    if metric in CONFIDENCE_ERRORS and "kce_p_value" not in measured and excludes_zero(ends[metric]):
+        cells = sorted_cells(found)[0]
+        ends = agreed(ends, calibration_p_value(cells, cells.mass.square(), kernel_width, seed), level)
+    return ends[metric]
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,10 @@ class EvaluationSettings:
 def intervals_of(
     sample: EvaluationSample, found: dict[str, float], told: dict[str, Draws], level: float
 ) -> dict[str, Interval]:
-    """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample."""
+    """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample.
+
+    Where the p-value is among the metrics found, no interval of a calibration error contradicts it.
+    """
     fraction("level", level)
     nothing = Interval(math.nan, math.nan)
     ends = {name: each.interval(level) if sample.tally.n > 1 else nothing for name, each in told.items()}
@@ -206,7 +216,8 @@ def intervals_of(
     if tally.n > 1 and rare < _RARE:
         gaps = [tally.confidence / tally.weight - rate for rate in wilson(tally.right / tally.weight, tally.effective, level)]
         ends |= {name: with_rare_errors(name, each, min(gaps), max(gaps)) for name, each in ends.items()}
-    return {name: within_bounds(name, ends[name], tally.classes) for name in _ORDER if name in ends}
+    ends = {name: within_bounds(name, ends[name], tally.classes) for name in _ORDER if name in ends}
+    return agreed(ends, found["kce_p_value"], level) if "kce_p_value" in found else ends
 
 
 def scores_of(

@@ -21,7 +21,9 @@ def null_of_bins(bins: ReliabilityBins, replicates: int, seed: int) -> Tensor:
 
 
 def null_of_classes(bins: ClassBins, unit: float, replicates: int, seed: int) -> Tensor:
-    """Residuals of each class and bin as shares of the total weight, shape ``[B, K, M]``; classes are drawn one by one.
+    """Residuals of each class and bin as shares of the total weight, shape ``[B, K, M]``.
+
+    Classes are drawn one by one, except that of two classes the one is the other's mirror image.
 
     Args:
         bins: the observed bins.
@@ -30,7 +32,11 @@ def null_of_classes(bins: ClassBins, unit: float, replicates: int, seed: int) ->
         seed: of the draws.
     """
     said = (bins.predicted / torch.where(bins.weight > 0, bins.weight, 1.0)).clamp(0, 1)
-    return bins.weight / bins.total * _deviations(bins.weight / unit, said, replicates, seed, "classes")
+    share, trials = bins.weight / bins.total, bins.weight / unit
+    if len(share) > 2:
+        return share * _deviations(trials, said, replicates, seed, "classes")
+    second = share[1] * _deviations(trials[1], said[1], replicates, seed, "classes")
+    return torch.stack((-second.flip(-1), second), 1)
 
 
 def null_of_cells(cells: Cells, squares: Tensor, replicates: int, seed: int, part: int = 0) -> Tensor:

@@ -20,6 +20,7 @@ _VERDICTS = {
     "over-confident": ("overconfident", "over"),
     "under-confident": ("underconfident", "under"),
     "calibrated": ("calibrated", "good"),
+    "nearly calibrated": ("nearly calibrated", "good"),
     "mixed": ("over- and underconfident", "mixed"),
     "unclear": ("unclear", "unclear"),
 }
@@ -40,6 +41,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
                 "index": index,
                 "key": keys[model["name"]],
                 "badge": _VERDICTS.get(model["verdict"]["kind"], (model["verdict"]["kind"], "unclear")),
+                "remedy": " would fix " in model["verdict"]["text"],  # else its effect is not worth a line
                 "diagram": reliability_chart(model, keys[model["name"]], top_share=top, level=level),
                 "sample": legend_sample(index),
             }

@@ -144,8 +144,8 @@ def study(
     Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
         >>> found = study({"sure": probs}, torch.tensor([0] * 700 + [1] * 300), replicates=200)
-        >>> print(found.models[0].verdict.text)
-        Overconfident: it says 90 %, it is right 70 %; a temperature of 2.6 would fix most of it.
+        >>> print(found.models[0].verdict.text.split(" (")[0])
+        Overconfident: it says 90 %, it is right 70 %
     """
     if not isinstance(models, Mapping) or not models:
         raise InvalidArgumentError(
