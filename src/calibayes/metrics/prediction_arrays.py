@@ -29,11 +29,13 @@ class Predictions:
         probs: ``[n, K]``, in the type they came in.
         targets: ``[n]``, int64.
         weights: ``[n]`` in float64, positive; or None where every example counts the same.
+        pairs: the columns are right and wrong instead of classes, and right is always decided for.
     """
 
     probs: Tensor
     targets: Tensor
     weights: Tensor | None = None
+    pairs: bool = False
 
     def __len__(self) -> int:
         return len(self.probs)
@@ -45,6 +47,8 @@ class Predictions:
 
     @cached_property
     def _largest(self) -> tuple[Tensor, Tensor]:
+        if self.pairs:
+            return self.probs[:, 0].contiguous(), torch.zeros(len(self), dtype=torch.int64)
         values, decision = self.probs.max(-1)
         return values, decision
 
@@ -78,7 +82,8 @@ class Predictions:
         """The same predictions in pieces of at most ``rows`` examples."""
         for start in range(0, len(self), rows):
             piece = slice(start, start + rows)
-            yield Predictions(self.probs[piece], self.targets[piece], None if self.weights is None else self.weights[piece])
+            weights = None if self.weights is None else self.weights[piece]
+            yield Predictions(self.probs[piece], self.targets[piece], weights, self.pairs)
 
 
 def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *, check: bool = True) -> Predictions:

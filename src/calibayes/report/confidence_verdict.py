@@ -162,7 +162,7 @@ def _rejected(scores: Scores, effect: TemperatureEffect | None) -> Verdict:
         kind: VerdictKind = "over-confident" if gap.low > 0 else "under-confident"
         low, high = (f"{100 * end:.2g}" if end < 0.1 else f"{100 * end:.0f}" for end in sorted(map(abs, gap)))
         doubt = ""
-        if scores.intervals["accuracy"].high < 1 / max(scores.classes, 2):
+        if not scores.pairs and scores.intervals["accuracy"].high < 1 / scores.classes:
             doubt = " That is worse than guessing: are the labels in the same order as the predictions?"
         return Verdict(
             kind,

@@ -13,13 +13,13 @@ import torch
 
 import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
-from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
+from calibayes.metrics import Array, Difference, ReliabilityBins, RiskCoverage, Scores
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
 from calibayes.metrics.intervals import ChanceDeviations
 from calibayes.metrics.metric_values import values
 from calibayes.metrics.paired_differences import between, movements
-from calibayes.metrics.prediction_arrays import as_predictions
+from calibayes.metrics.prediction_arrays import Predictions, as_predictions
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
 from calibayes.report.confidence_verdict import TemperatureEffect, Verdict, compared, temperature_effect, verdict
@@ -91,12 +91,13 @@ class Study:
             "data": {
                 "n": first.n,
                 "classes": first.classes,
+                "pairs": first.pairs,
                 "class_names": list(self.class_names),
                 "files": self.origin.get("files", []),
             },
             "settings": self.settings,
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__},
-            "metrics": [{**metric._asdict(), "title": first.title(metric.name)} for metric in METRICS],
+            "metrics": [{**metric._asdict(), "title": first.title(metric.name)} for metric in first.metrics],
             "models": [_model(each, self.settings["level"]) for each in self.models],
             "differences": [
                 {
@@ -113,8 +114,8 @@ class Study:
 
 
 def study(
-    models: Mapping[str, Array],
-    targets: Array,
+    models: Mapping[str, Array | Predictions],
+    targets: Array | None = None,
     *,
     class_names: Sequence[str] | None = None,
     weights: Array | None = None,
@@ -129,8 +130,8 @@ def study(
     """Evaluate one or several classifiers on the same examples, and compare every two of them.
 
     Args:
-        models: the class probabilities of each by name, shape ``[n, K]`` or one column for two classes.
-        targets: the true classes, integers of shape ``[n]``.
+        models: the class probabilities of each by name, shape ``[n, K]`` or one column for two classes; or `as_pairs`.
+        targets: the true classes, integers of shape ``[n]``; not needed for pairs.
         class_names: what the classes are called, in the order of the columns.
         weights: how much each example counts.
         logits: the logits behind the probabilities by name, where they are known: for the temperature.
@@ -156,27 +157,23 @@ def study(
     moved: dict[str, dict[str, ChanceDeviations]] = {}
     shapes = set()
     for name, probs in models.items():
-        predictions = as_predictions(probs, targets, weights)
+        predictions = probs if isinstance(probs, Predictions) else _with_targets(probs, targets, weights)
         shapes.add(predictions.classes)
         if len(shapes) > 1:
             raise InvalidProbabilitiesError(
                 f"Expected the same classes for all models, but {name!r} has {predictions.classes}."
             )
-        names = check_names(class_names, predictions.classes)
+        names = None if predictions.pairs else check_names(class_names, predictions.classes)
         sample = settings.sample(predictions, resample=True)
         measured = values(sample)
         told = draws(sample, measured, replicates, seed)
-        scores = scores_of(sample, measured, intervals_of(sample, measured, told, level), level, names)
+        scores = scores_of(sample, measured, intervals_of(sample, measured, told, level), level, names, pairs=predictions.pairs)
         if len(models) > 1:
             moved[name] = movements(told, level)
-        effect = temperature_effect(
-            probs,
-            targets,
-            weights=weights,
-            logits=None if logits is None else logits.get(name),
-            bins=bins,
-            seed=seed,
-        )
+        effect = None
+        if not isinstance(probs, Predictions) and targets is not None:
+            own = None if logits is None else logits.get(name)
+            effect = temperature_effect(probs, targets, weights=weights, logits=own, bins=bins, seed=seed)
         risk = curve(sample.cells, sample.tally.n)
         found.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
     return Study(
@@ -194,6 +191,12 @@ def study(
         class_names=tuple(each.name for each in found[0].scores.per_class),
         origin=dict(origin or {}),
     )
+
+
+def _with_targets(probs: Array, targets: Array | None, weights: Array | None) -> Predictions:
+    if targets is None:
+        raise InvalidArgumentError("Expected `targets`, the true classes, beside class probabilities, but got none.")
+    return as_predictions(probs, targets, weights)
 
 
 def _model(model: Model, level: float) -> dict[str, Any]:

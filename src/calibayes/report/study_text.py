@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from calibayes.metrics import METRICS, Difference
-from calibayes.metrics.score_table import BELOW, shown
+from calibayes.metrics import Difference
+from calibayes.metrics.score_table import BELOW, NEEDS_ALL, shown
 from calibayes.report.study import Model, Pair, Study
 from calibayes.terminal import print_results
 
@@ -56,9 +56,12 @@ def _verdict(model: Model, named: bool) -> str:
 def _footnote(study: Study) -> str:
     settings, n = study.settings, study.models[0].scores.n
     examples = f"{n:,} example{'' if n == 1 else 's'}"
+    pairs = study.models[0].scores.pairs
+    classes = "" if pairs else f"{study.models[0].scores.classes} classes, "
     return (
-        f"{examples}, {study.models[0].scores.classes} classes, {settings['bins']} bins. Intervals at "
+        f"{examples}, {classes}{settings['bins']} bins. Intervals at "
         f"{100 * settings['level']:g} %, from {settings['replicates']:,} bootstrap samples (seed {settings['seed']}).\n{BELOW}"
+        + (f"\n{NEEDS_ALL}" if pairs else "")
     )
 
 
@@ -66,12 +69,14 @@ def _scores(study: Study, width: int) -> Iterator[Table]:
     columns = []
     for model in study.models:
         cells = []
-        for metric in METRICS:
+        for metric in model.scores.metrics:
             ends = model.scores.intervals.get(metric.name)
             value = shown(metric.name, getattr(model.scores, metric.name))
             cells.append(value if ends is None else f"{value}  ({_span(metric.name, ends.low, ends.high)})")
         columns.append(_Column(model.name if len(study.models) > 1 else "value", cells))
-    return _tables("metric", [study.models[0].scores.title(metric.name) for metric in METRICS], columns, width)
+    return _tables(
+        "metric", [study.models[0].scores.title(metric.name) for metric in study.models[0].scores.metrics], columns, width
+    )
 
 
 def _differences(study: Study, width: int) -> Iterator[Table]:
