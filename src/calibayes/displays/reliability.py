@@ -13,8 +13,6 @@ from calibayes.displays.style import (
     BLUE,
     GREY,
     INK,
-    PALE_VERMILLION,
-    SKY,
     VERMILLION,
     add_legend,
     add_title,
@@ -37,21 +35,24 @@ STRIP = 0.26  # how far below the diagram the histogram ends, as a share of the 
 LINE = 1.25  # the height of a line of scores, and
 _LETTER = 0.54  # the mean width of a letter in it, beside the size of the text
 
-_ACCURACY: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
+_ACCURACY: dict[str, Any] = {"facecolor": "#D3E3EF", "edgecolor": "white", "linewidth": 0.6}
 _DIAGONAL: dict[str, Any] = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-_OVERCONFIDENT: dict[str, Any] = {"facecolor": PALE_VERMILLION, "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
-_UNDERCONFIDENT: dict[str, Any] = {"facecolor": SKY, "edgecolor": BLUE, "linewidth": 0.6, "hatch": "\\\\\\\\"}
-_BAND: dict[str, Any] = {"facecolor": "#999999", "alpha": 0.4, "linewidth": 0}
-_BAND_EDGE: dict[str, Any] = {"color": INK, "linewidth": 0.6}
+# A gap that chance explains is pale: colour is for what the data show.
+_OVERCONFIDENT: dict[str, Any] = {"facecolor": VERMILLION, "edgecolor": "white", "linewidth": 0.6}
+_UNDERCONFIDENT: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
+_BY_CHANCE: dict[str, Any] = {"facecolor": "none", "edgecolor": "#B8C4CE", "linewidth": 0.6}
+_BAND: dict[str, Any] = {"facecolor": GREY, "linewidth": 0}
+_BAND_EDGE: dict[str, Any] = {"color": GREY, "linewidth": 1.0}
+_WHISKER = 0.08  # the width of the band, as a share of the bin's
 
 
 class ReliabilityDisplay:
     """A reliability diagram: in each bin of confidence, how often the classifier is right.
 
-    A bar shows the accuracy of the examples in its bin, and the hatched part how far that is from their mean confidence:
-    above the bar where the classifier is overconfident, at its top where it is underconfident. Bars on the diagonal mean that
-    the confidence can be taken at its word. The grey band is where the bar would end, 95 times out of 100, if the
-    confidence of its bin were right: it is wide where there are few examples, and a bar that ends in it shows nothing. The
+    A bar shows the accuracy of the examples in its bin. Bars on the diagonal mean that the confidence can be taken at its word.
+    The grey whisker is where the bar would end, 95 times out of 100, if the confidence of its bin were right: it is long where
+    there are few examples. A bar that ends beyond it is off by more than chance explains, and the gap to the mean confidence
+    is coloured: above the bar where the classifier is overconfident, at its top where it is underconfident. The
     strip below shows what share of the examples lies in each bin, and the line above the scores, because the calibration
     error alone does not tell a good classifier from a useless one.
 
@@ -181,19 +182,29 @@ class ReliabilityDisplay:
 
     def _draw_bars(self, ax: Axes) -> None:
         width = 1 / len(self.bins.count)
-        for left, confidence, accuracy in self._filled(self.bins.confidence, self.bins.accuracy):
+        columns = (self.bins.confidence, self.bins.accuracy, *self.bins.consistency_band(self.level))
+        for left, confidence, accuracy, low, high in self._filled(*columns):
             ax.bar(left, accuracy, width, align="edge", label="_accuracy", zorder=2, **_ACCURACY)
             gap = confidence - accuracy
             if gap == 0:
                 continue
-            style = _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
+            style = _BY_CHANCE if low <= accuracy <= high else _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
             ax.bar(left, abs(gap), width, min(accuracy, confidence), align="edge", label="_gap", zorder=3, **style)
 
     def _draw_bands(self, ax: Axes) -> None:
         width = 1 / len(self.bins.count)
         for left, low, high in self._filled(*self.bins.consistency_band(self.level)):
-            ax.bar(left, high - low, width, low, align="edge", label="_band", zorder=5, **_BAND)
-            ax.hlines((low, high), left, left + width, label="_band edge", zorder=6, **_BAND_EDGE)
+            middle = left + width / 2
+            ax.bar(middle, high - low, _WHISKER * width, low, label="_band", zorder=5, **_BAND)
+            ax.hlines((low, high), middle - width / 5, middle + width / 5, label="_band edge", zorder=6, **_BAND_EDGE)
+
+    def _beyond_chance(self) -> set[str]:
+        """Which kinds of gap there are that chance does not explain."""
+        columns = (self.bins.accuracy, *self.bins.consistency_band(self.level))
+        rows = self._filled(*columns)
+        return {"overconfident" for _, accuracy, low, _ in rows if accuracy < low} | {
+            "underconfident" for _, accuracy, _, high in rows if accuracy > high
+        }
 
     def _filled(self, *columns: Tensor) -> list[tuple[float, ...]]:
         """The left edge and those columns of each bin that is not empty."""
@@ -242,14 +253,16 @@ def legend_entries(displays: Sequence[ReliabilityDisplay], *, bands: bool) -> tu
     from matplotlib.patches import Patch
 
     entries: dict[str, Artist] = {"accuracy": Patch(**_ACCURACY)}
-    if any(bool((display.bins.gap > 0).any()) for display in displays):
-        entries["overconfident"] = Patch(**_OVERCONFIDENT)
-    if any(bool((display.bins.gap < 0).any()) for display in displays):
-        entries["underconfident"] = Patch(**_UNDERCONFIDENT)
+    found = {way for display in displays for way in display._beyond_chance()}
+    entries |= {
+        name: Patch(**style)
+        for name, style in (("overconfident", _OVERCONFIDENT), ("underconfident", _UNDERCONFIDENT))
+        if name in found
+    }
     entries["calibrated"] = Line2D([], [], **_DIAGONAL)
     if bands:
         levels = " / ".join(f"{level:.3g}" for level in sorted({100 * display.level for display in displays}))
-        entries[f"chance ({levels} %)"] = Patch(**_BAND)
+        entries[f"chance ({levels} %)"] = Line2D([], [], linestyle="none", marker="$I$", markersize=9, color=GREY)
     return list(entries.values()), list(entries)
 
 
