@@ -185,6 +185,7 @@ class ReliabilityDisplay:
         columns = (self.bins.confidence, self.bins.accuracy, *self.bins.consistency_band(self.level))
         for left, confidence, accuracy, low, high in self._filled(*columns):
             ax.bar(left, accuracy, width, align="edge", label="_accuracy", zorder=2, **_ACCURACY)
+            ax.hlines(accuracy, left, left + width, color=BLUE, linewidth=1.6, label="_level", zorder=4)
             gap = confidence - accuracy
             if gap == 0:
                 continue
@@ -262,7 +263,7 @@ def legend_entries(displays: Sequence[ReliabilityDisplay], *, bands: bool) -> tu
     entries["calibrated"] = Line2D([], [], **_DIAGONAL)
     if bands:
         levels = " / ".join(f"{level:.3g}" for level in sorted({100 * display.level for display in displays}))
-        entries[f"chance ({levels} %)"] = Line2D([], [], linestyle="none", marker="$I$", markersize=9, color=GREY)
+        entries[f"chance ({levels} %)"] = Line2D([], [], linestyle="none", marker="|", markersize=9, color=GREY)
     return list(entries.values()), list(entries)
 
 

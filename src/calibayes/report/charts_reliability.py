@@ -88,6 +88,7 @@ def _bar(group: Element, entry: dict[str, Any], strip: Scale) -> None:
         kind = "over" if confidence > accuracy else "under"
         chance = " chance" if band is not None and band[0] <= accuracy <= band[1] else ""
         add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_=f"gap {kind}{chance}")
+    add(group, "path", d=f"M{left:.2f} {_Y(accuracy):.2f}h{width:.2f}", class_="level")
     if band is not None:
         low, high = band
         middle, cap = (left + right) / 2, width / 5
