@@ -211,7 +211,7 @@ def test_only_gaps_beyond_chance_are_coloured_and_named() -> None:
     many = drawn(ReliabilityDisplay.from_predictions(PROBS.repeat(20, 1), TARGETS.repeat(20), bins=5, intervals=False))
     assert legend_of(many.ax_.get_legend()) == ["accuracy", "overconfident", "underconfident", "calibrated", "chance (95 %)"]
     plain, (over, under) = bars(few.ax_, "_gap"), bars(many.ax_, "_gap")
-    assert all(bar.get_facecolor()[3] == 0 for bar in plain), "an outline"
+    assert all(tuple(bar.get_facecolor())[-1] == 0 for bar in plain), "an outline"
     assert over.get_facecolor() != under.get_facecolor()
     assert display().plot(Figure().add_subplot(), legend=False).ax_.get_legend() is None
 

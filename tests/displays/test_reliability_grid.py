@@ -44,7 +44,7 @@ def test_a_grid_shares_its_axes_and_labels_the_outer_ones() -> None:
     assert [one.ax_.get_ylabel() for one in displays] == ["accuracy", "", "accuracy"]
     assert [one.histogram_ax_.get_xlabel() for one in displays] == ["", "confidence", "confidence"]
     assert [[text.get_text() for text in legend.get_texts()] for legend in figure.legends] == [
-        ["accuracy", "overconfident", "underconfident", "calibrated", "chance (95 %)"]
+        ["accuracy", "calibrated", "chance (95 %)"]
     ]
     assert all(one.ax_.get_legend() is None for one in displays)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_lists_arrays_and_a_predictive_are_the_same() -> None:
         ({"confidence": 0.5, "correct": [1]}, "but got float"),
     ],
 )
-def test_what_is_wrong_is_named(given: dict[str, object], message: str) -> None:
+def test_what_is_wrong_is_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         evaluate(**given)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,8 @@ def write(folder: Path, ending: str, names: tuple[str, str] = ("confidence", "co
     elif ending == "jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     elif ending == "npz":
-        np.savez(path, **{names[0]: R, names[1]: C})
+        arrays: dict[str, Any] = {names[0]: R, names[1]: C}
+        np.savez(path, **arrays)
     else:
         pandas = pytest.importorskip("pandas")
         pandas.DataFrame(rows).to_parquet(path)
