@@ -40,7 +40,7 @@ test: setup lint
 	$(RUN)/python -m pytest -q --durations=20 -m "not ($(EXTRAS))" -n 2 --dist loadfile
 
 test-extras: $(VENV)/.ready-extras
-	$(RUN)/python -m pytest -q --durations=20 -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers tests/docs tests/distributed tests/metrics tests/recipes tests/reproduction tests/files tests/training tests/testing)
+	$(RUN)/python -m pytest -q --durations=20 -m "$(EXTRAS)" $(wildcard tests/report tests/sweeps tests/lightning tests/transformers tests/docs tests/distributed tests/metrics tests/recipes tests/reproduction tests/files tests/training tests/testing tests/test_cli.py tests/test_examples.py)
 
 lint: setup
 	$(RUN)/ruff check .

@@ -23,13 +23,15 @@ _SECTIONS = {
     "sweeps": "benchmarks.sweeps",
     "fine_tuning": "benchmarks.fine_tuning",
     "tabular": "benchmarks.tabular",
+    "ensemble-scaling": "benchmarks.ensemble_scaling",
+    "posthoc": "benchmarks.posthoc",
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
     "calibration-test": "benchmarks.calibration_test",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "calibration-test", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "ensemble-scaling", "posthoc", "calibration-test", *_BEFORE)
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from benchmarks.fine_tuning_ways import WAYS, step
 from benchmarks.report import Report, ratios
 from benchmarks.timing import interleaved, peak_memory
 from calibayes.data import newsgroups_articles
-from calibayes.recipes.compare.contender_differences import LEVEL, differences
 from calibayes.recipes.compare.difference_interval import Estimate, mean_difference
+from calibayes.recipes.compare.recommendation import LEVEL, differences
 
 __all__ = ["FULL", "QUICK", "Sizes", "section", "tell_rates", "tell_scores"]
 

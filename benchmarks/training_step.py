@@ -16,7 +16,7 @@ from benchmarks.timing import Timing, interleaved
 from calibayes.data.sources import Batch
 from calibayes.networks import MLP, TextCNN, resnet20
 from calibayes.posterior import NetworkPosterior
-from calibayes.training.data_terms import TrainingPosition
+from calibayes.training.micro_batches import TrainingPosition
 from calibayes.training.step import Stepper, StepSettings
 
 __all__ = ["BATCH", "DATASET_SIZE", "NETWORKS", "adam", "measure", "our_step", "pairs", "plain_step"]

@@ -35,7 +35,7 @@ TAU_R, TAU_C, KERNEL_WIDTH = 0.001, 0.01, 0.4  # the paper's
 
 
 def generator(*place: int | str) -> torch.Generator:
-    """Every draw has a generator of its own, seeded by its place, so that no draw depends on those before it."""
+    """A generator for each draw, seeded by its place, so that no draw depends on those before it."""
     digest = hashlib.blake2b(repr((SEED, *place)).encode(), digest_size=8).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest, "little") >> 1)
 

@@ -32,7 +32,7 @@ class TwoSpirals(Dataset[tuple[Tensor, Tensor]]):
         self.points = spiral + 0.2 * torch.randn(size, 2, generator=generator)
 
     def __len__(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
@@ -58,7 +58,7 @@ def main(folder: Path) -> None:
     """Train, predict, evaluate, draw."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)  # the fastest for a network this small, and the same bits on any number of cores
-    torch.manual_seed(0)  # of the network's initial weights; `fit` and `predict` have seeds of their own
+    torch.manual_seed(0)  # of the network's initial weights; `fit` and `predict` have their own seeds
     train, validation, test = TwoSpirals(400, seed=1), TwoSpirals(400, seed=2), TwoSpirals(2000, seed=3)
 
     # The four schemes of the paper: Point or MeanField, lam=0 or lam>0. This is CA-BNN.

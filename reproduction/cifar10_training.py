@@ -14,43 +14,37 @@ from torch import nn
 from calibayes.data import Splits
 from calibayes.data.cifar10 import cifar10, cifar10_folder
 from calibayes.data.data_folder import data_folder, required
-from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.errors import DataError
 from calibayes.networks import CIFAR10, IMAGENET, Normalize, load_weights, resnet18, resnet20
 from calibayes.randomness import generator_for
 from calibayes.recipes.single_training import TrainingSettings, train_and_score
 
 __all__ = ["CIFAR10Training", "check_cifar10", "cifar10_parts", "cifar10_trial", "normalized_network", "pretrained_file"]
 
-_NETWORKS = ("resnet20", "resnet18", "resnet18-3x3")
 _VALIDATION = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class CIFAR10Training(TrainingSettings):
-    """The settings of a training of a residual network on CIFAR-10, from weights that were trained before."""
+    """The settings of fine-tuning a residual network on CIFAR-10."""
 
-    # ResNet-20 has published weights, ResNet-18 those of `cifar10-pretrain`; with 3x3 its stem is one for small images.
+    # ResNet-20 starts from published weights, ResNet-18 from those of `cifar10-pretrain`; 3x3 has a stem for small images.
     network: Literal["resnet20", "resnet18", "resnet18-3x3"] = "resnet20"
-    train: int | None = None  # training images that are used; all by default
-    test: int | None = None  # test images that are used; all by default
+    train: int | None = None  # training images; all by default
+    test: int | None = None  # test images; all by default
     augment: bool = True  # shift and mirror the training images
     pretrained: bool = True  # start from the weights; otherwise from random ones
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.network not in _NETWORKS:
-            raise InvalidArgumentError(f"Expected `network` to be one of {_NETWORKS}, but got {self.network!r}.")
-
 
 def cifar10_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Train and test as the settings say; names are those of `CIFAR10Training`."""
+    """Train and test with these settings; names are those of `CIFAR10Training`."""
     chosen = CIFAR10Training.of(settings)
     start = pretrained_file(chosen.network) if chosen.pretrained else None
     network = partial(normalized_network, chosen.network, start)
     return train_and_score(chosen, cifar10_parts(chosen.train, chosen.test), network, augment=chosen.augment)
 
 
-# The name that records know it by, also those that were made before it moved here.
+# The name in existing records, from before it moved here.
 cifar10_trial.__module__ = "calibayes.recipes.reproduce.cifar10"
 
 
@@ -62,11 +56,8 @@ def check_cifar10(settings: Mapping[str, Any]) -> None:
 
 
 def normalized_network(name: str, weights: Path | None) -> nn.Module:
-    """A network with the layer that normalises bytes in front, as its weights expect it."""
-    if name == "resnet20":
-        net: nn.Module = resnet20()
-    else:
-        net = resnet18(stem="cifar" if name == "resnet18-3x3" else "imagenet")
+    """A network behind a layer that normalises bytes, as its weights expect."""
+    net = resnet20() if name == "resnet20" else resnet18(stem="cifar" if name == "resnet18-3x3" else "imagenet")
     if weights is not None:
         load_weights(net, weights)
     return nn.Sequential(Normalize(*(IMAGENET if name == "resnet20" else CIFAR10)), net)
@@ -80,7 +71,7 @@ def pretrained_file(name: str) -> Path:
     if not path.is_file():
         raise DataError(
             f"Expected the weights of {name} in {str(path)!r}, but there are none. "
-            f"Make them: `calibayes reproduce cifar10-pretrain{' --preset paper' if name == 'resnet18-3x3' else ''}`."
+            f"To train them, run: `calibayes reproduce cifar10-pretrain{' --preset paper' if name == 'resnet18-3x3' else ''}`."
         )
     return path
 
@@ -89,8 +80,8 @@ def pretrained_file(name: str) -> Path:
 def cifar10_parts(train: int | None = None, test: int | None = None) -> Splits:
     """CIFAR-10 with all 50,000 training images, as in the paper, 2,000 of the test images for validation, and 8,000 for tests.
 
-    The published ResNet-20 has seen every training image, so a temperature that is fitted on some of them would be wrong.
-    With ``test``, both other parts have so many at most.
+    The published ResNet-20 has seen every training image, so a temperature fitted on some of them would be wrong. ``test``
+    limits both other parts.
     """
     whole = cifar10(train=train, validation=0)
     x, y = whole.test

@@ -1,4 +1,4 @@
-"""The paper's experiments as lists of trainings, in sizes for a GPU, for two cores, and for a look at what happens."""
+"""The paper's experiments as lists of trainings, with presets for a GPU, for two cores, and for a quick look."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Experiment:
     title: str  # what it shows
     preset: str  # its size
     trial: Callable[[Mapping[str, Any]], dict[str, Any]]  # the function that is run on each of the settings
-    check: Callable[[Mapping[str, Any]], None]  # raises if the data that a training needs are not on this machine
+    check: Callable[[Mapping[str, Any]], None]  # raises if the data of a training are not on this machine
     parts: tuple[ExperimentPart, ...]  # the trainings
 
     @property
@@ -50,7 +50,7 @@ class Experiment:
         return list({repr(each): each.to_dict() for part in self.parts for each in part.settings}.values())
 
     def only(self, wanted: Mapping[str, Sequence[Any]]) -> Experiment:
-        """The trainings that have these settings; an error if there are none."""
+        """The experiment with only the trainings that have these settings, or an error if none has."""
         known = list(dict.fromkeys(name for each in self.settings() for name in each))
         for name in wanted:
             if name not in known:
@@ -60,12 +60,12 @@ class Experiment:
             kept = [each for each in part.settings if all(getattr(each, name) in values for name, values in wanted.items())]
             parts += [ExperimentPart(part.name, tuple(kept))] if kept else []
         if not parts:
-            told = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in wanted.items())
-            raise InvalidArgumentError(f"Expected some training of {self.name} to have {told}, but none has.")
+            settings = ", ".join(f"{name}={','.join(map(str, values))}" for name, values in wanted.items())
+            raise InvalidArgumentError(f"Expected some training of {self.name} to have {settings}, but none has.")
         return replace(self, parts=tuple(parts))
 
     def command(self, part: ExperimentPart) -> str:
-        """The command for the trainings of a part, and for no others: its seeds, unless ``--only seed=…`` is added."""
+        """The command that runs exactly the trainings of a part, with all its seeds."""
         settings = part.settings[0].to_dict()
         names = [name for name in varying(self.settings()) if name != "seed"]
         for name in reversed(names.copy()):
@@ -78,7 +78,7 @@ class Experiment:
 
 
 def check_preset(preset: str) -> str:
-    """``preset`` itself, or an error that names the ones that there are."""
+    """``preset`` itself, or an error that lists the valid ones."""
     if preset not in PRESETS:
         raise InvalidArgumentError(f"Expected the preset to be one of {', '.join(PRESETS)}, but got {preset!r}.")
     return preset
@@ -90,13 +90,13 @@ def experiment(name: str, preset: str = "cpu") -> Experiment:
         known = ", ".join([*EXPERIMENTS, "cifar10-pretrain", "claims"])
         raise InvalidArgumentError(f"Expected the experiment to be one of {known}, but got {name!r}.")
     check_preset(preset)
-    title, made = EXPERIMENTS[name]
+    title, parts = EXPERIMENTS[name]
     trial, check = (cifar10_trial, check_cifar10) if name.startswith("cifar10") else (newsgroups_trial, check_newsgroups)
-    return Experiment(name, title, preset, trial, check, tuple(made(preset)))
+    return Experiment(name, title, preset, trial, check, tuple(parts(preset)))
 
 
 # 20 Newsgroups. Printed in the paper: β = 0.1, prior 0.05, τ_r = 0.001, τ_c = 0.01, γ = 0.4, RMSprop with 0.002, and
-# λ = 10 in Fig. 1; these are the defaults of `TrainingSettings`. The rest is chosen here; docs/reproduction.md says why.
+# λ = 10 in Fig. 1; these are the defaults of `TrainingSettings`. For the rest, see docs/explanation/reproduction.md.
 _SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"length": 150, "channels": 8, "hidden": 16, "train": 400, "test": 300, "epochs": 2}
     | {"predictive_samples": 3, "epoch_samples": 2},
@@ -106,13 +106,11 @@ _SIZES: dict[str, dict[str, Any]] = {
 _LAMS = {"tiny": (10.0,), "cpu": (3.0, 10.0, 30.0, 100.0, 300.0), "paper": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)}
 _SEEDS = {"tiny": 2, "cpu": 5, "paper": 10}
 _BAYESIAN = {"tiny": {"epochs": 2}, "cpu": {"epochs": 32, "evaluate_every": 4}, "paper": {"epochs": 40, "evaluate_every": 2}}
-_BETA = 0.1
 
 
 def _newsgroups(preset: str, scheme: str, seeds: Sequence[int], **others: Any) -> tuple[TrainingSettings, ...]:
     """The same training with several seeds."""
-    given = {**_SIZES[preset], **(_BAYESIAN[preset] if has_beta(scheme) else {})}
-    given |= {"beta": _BETA} if has_beta(scheme) else {}
+    given = _SIZES[preset] | ({"beta": 0.1, **_BAYESIAN[preset]} if has_beta(scheme) else {})
     given |= {"lam": 10.0} if has_lam(scheme) else {}
     return tuple(NewsgroupsTraining(scheme=scheme, seed=seed, **(given | others)) for seed in seeds)
 
@@ -137,7 +135,7 @@ def _newsgroups_lambda(preset: str) -> list[ExperimentPart]:
 
 
 def _newsgroups_variations(preset: str) -> list[ExperimentPart]:
-    """Each at a λ at which the term makes a difference; what claims are about has as many seeds as Fig. 2."""
+    """Variations at a λ at which the term has an effect; those that claims need have as many seeds as Fig. 2."""
     few, many = range(min(3, _SEEDS[preset])), range(_SEEDS[preset])
     of_fnn: dict[str, dict[str, Any]] = {
         "average pooling": {"pooling": "average"},
@@ -206,7 +204,7 @@ def _cifar10_reliability(preset: str) -> list[ExperimentPart]:
 
 
 def _cifar10_variations(preset: str) -> list[ExperimentPart]:
-    """Three epochs at a learning rate of 1e-5 hardly move the widths: what they are at the start is what they are."""
+    """Wider posteriors, since three epochs at a learning rate of 1e-5 hardly change their widths."""
     seeds = range(1 if preset == "tiny" else 3)
     network = _CIFAR10_NETWORKS[preset][0]
     wide: dict[str, Any] = {"network": network, "init_std": 0.01}

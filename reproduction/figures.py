@@ -1,4 +1,4 @@
-"""The figures of the paper, and beside each what it leaves out."""
+"""The figures of the paper, and further ones beside them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AS_PAPER, _BESIDE = tuple(_PANELS)[:2], tuple(_PANELS)[2:]
 
 
 def draw(name: str, parts: Sequence[PartResults], folder: Path) -> list[str]:
-    """Draw the figures of an experiment from what there is; returns the names of the files."""
+    """Draw the figures of an experiment from its results, and return the names of the files."""
     names = []
     for file, figure in _FIGURES[name]([part for part in parts if part.results]) if name in _FIGURES else ():
         figure.savefig(folder / file, dpi=150)
@@ -59,7 +59,7 @@ def _epochs(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
 
 
 def _lambdas(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
-    """Fig. 2 and, beside it, temperature scaling and proper scores; then ECE against accuracy on the way there."""
+    """Fig. 2 and, beside it, temperature scaling and proper scores; then ECE against accuracy over epochs."""
 
     def panel(ax: Axes, path: tuple[str, str]) -> None:
         values: dict[str, dict[float, list[float]]] = {}
@@ -75,7 +75,7 @@ def _lambdas(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
 
 
 def _equal_accuracy(parts: Sequence[PartResults]) -> Figure:
-    """ECE against accuracy after each epoch that was looked at: who is better calibrated when equally often right."""
+    """ECE against accuracy after each scored epoch, to compare calibration at equal accuracy."""
     strong = max((part.settings[0].lam for part in parts if part.settings[0].lam <= _STRONG), default=0.0)
     chosen = [part for part in parts if part.settings[0].lam in (0.0, strong)]
 
@@ -106,14 +106,14 @@ def _diagram(part: PartResults, what: str) -> ReliabilityDisplay:
         for name in ("confidence", "accuracy")
     }
     edges = torch.linspace(0, 1, len(count) + 1, dtype=torch.float64)
-    found = ReliabilityBins(edges=edges, count=count, weight=count.double(), effective=count.double(), **columns)
+    diagram_bins = ReliabilityBins(edges=edges, count=count, weight=count.double(), effective=count.double(), **columns)
     scores: dict[str, Any] = closely["values"]
     intervals = {name: Interval(*ends) for name, ends in closely["intervals"].items()}
-    made = Scores(
+    displayed = Scores(
         n=int(count.sum()), classes=10, bins=len(count), k=5, target_accuracy=0.95, level=0.95, intervals=intervals, **scores
     )
     name = part.settings[0].scheme.upper() + (" with temperature" if what == "scaled" else "")
-    return ReliabilityDisplay(bins=found, scores=made, name=name)
+    return ReliabilityDisplay(bins=diagram_bins, scores=displayed, name=name)
 
 
 def _figure(paths: Sequence[tuple[str, str]], panel: Callable[[Axes, tuple[str, str]], None]) -> Figure:

@@ -28,23 +28,21 @@ class NewsgroupsTraining(TrainingSettings):
     channels: int = 128  # of each convolution
     hidden: int = 128  # the width of the dense layer
     pooling: Literal["max", "average"] = "max"  # over the text
-    train: int | None = None  # training articles that are used; all by default
-    test: int | None = None  # validation and test articles that are used, each; all by default
+    train: int | None = None  # training articles; all by default
+    test: int | None = None  # validation and test articles, each; all by default
 
 
 def newsgroups_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Train and test as the settings say; names are those of `NewsgroupsTraining`."""
+    """Train and test with these settings; names are those of `NewsgroupsTraining`."""
     chosen = NewsgroupsTraining.of(settings)
     texts = _texts(chosen.length, chosen.keep)
-    train, validation, test = texts.train, texts.validation, texts.test
-    texts = replace(
-        texts, train=_some(train, chosen.train), validation=_some(validation, chosen.test), test=_some(test, chosen.test)
-    )
+    validation, test = (_some(part, chosen.test) for part in (texts.validation, texts.test))
+    texts = replace(texts, train=_some(texts.train, chosen.train), validation=validation, test=test)
     sizes: dict[str, Any] = {name: getattr(chosen, name) for name in ("pooling", "channels", "hidden")}
     return train_and_score(chosen, texts, partial(TextCNN, texts.embeddings, classes=len(texts.classes), **sizes))
 
 
-# The name that records know it by, also those that were made before it moved here.
+# The name in existing records, from before it moved here.
 newsgroups_trial.__module__ = "calibayes.recipes.reproduce.newsgroups"
 
 
@@ -55,7 +53,7 @@ def check_newsgroups(settings: Mapping[str, Any]) -> None:
 
 
 def _some(part: tuple[Tensor, Tensor], count: int | None) -> tuple[Tensor, Tensor]:
-    """So many examples of a part, spread over it evenly."""
+    """``count`` examples of a part, spread over it evenly."""
     x, y = part
     if count is None:
         return part

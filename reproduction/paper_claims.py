@@ -1,4 +1,4 @@
-"""The paper's claims beside our numbers: which of them hold here."""
+"""The paper's claims, judged by our numbers."""
 
 from __future__ import annotations
 
@@ -9,28 +9,35 @@ from typing import Any, Literal
 
 import numpy as np
 
-from reproduction.experiment_results import PartResults
-from reproduction.seed_differences import BySeed, SeedDifference, at_best_epoch, at_equal_accuracy, between, settled
+from reproduction.experiment_results import (
+    BySeed,
+    PartResults,
+    SeedDifference,
+    at_best_epoch,
+    at_equal_accuracy,
+    between,
+    settled,
+)
 
 __all__ = ["PaperClaim", "claims"]
 
 Holds = Literal["holds", "holds in part", "does not hold here", "cannot be told"]
-_SLIGHT = 0.02  # of accuracy: what "only marginally" may mean
-_BROKEN = 0.05  # of validation accuracy: what training has broken down without
+_SLIGHT = 0.02  # of accuracy: the most that "only marginally" may mean
+_BROKEN = 0.05  # of validation accuracy: a loss by which training counts as broken down
 _ECE = ("test", "ece")
 
 
 @dataclass(frozen=True)
 class PaperClaim:
-    """A claim of the paper and what we found."""
+    """A claim of the paper, our numbers and the verdict."""
 
-    text: str  # what the paper says
+    text: str  # the claim
     gaps: tuple[SeedDifference, ...]  # our numbers, in shares; shown in points
     verdict: Holds  # by the rule `rule`
-    rule: str  # what is above zero if it holds
+    rule: str  # the difference that is above zero if it holds
 
     def to_dict(self) -> dict[str, Any]:
-        """As numbers and texts."""
+        """The claim as numbers and texts."""
         return {"claim": self.text, "verdict": self.verdict, "rule": self.rule, "gaps": [gap._asdict() for gap in self.gaps]}
 
 
@@ -40,9 +47,9 @@ Parts = Mapping[str, PartResults]
 def claims(newsgroups: Sequence[PartResults], cifar10: Sequence[PartResults]) -> list[PaperClaim]:
     """Every claim of the paper's experiments for which there are results."""
     texts, images = ({part.name: part for part in parts if part.results} for parts in (newsgroups, cifar10))
-    found = [*_of_epochs(texts), *_of_hard_scores(texts), *_of_bnn(texts)]
-    found += [*_of_lambda(texts, "FNN"), *_of_lambda(texts, "BNN")]
-    return [*found, *_of_both(texts), *_of_temperature(texts), *_of_images(images)]
+    judged = [*_of_epochs(texts), *_of_hard_scores(texts), *_of_bnn(texts)]
+    judged += [*_of_lambda(texts, "FNN"), *_of_lambda(texts, "BNN")]
+    return [*judged, *_of_both(texts), *_of_temperature(texts), *_of_images(images)]
 
 
 def _of_epochs(parts: Parts) -> list[PaperClaim]:
@@ -83,7 +90,7 @@ def _of_bnn(parts: Parts) -> list[PaperClaim]:
 
 
 def _of_lambda(parts: Parts, scheme: str) -> list[PaperClaim]:
-    """Over the weights that training survives: beyond them, an ECE says nothing about calibration."""
+    """Claims over the values of λ at which training works: beyond them, an ECE says nothing about calibration."""
     lams = _lams(parts, f"CA-{scheme}")
     if scheme not in parts or len(lams) < 2:
         return []
@@ -91,7 +98,7 @@ def _of_lambda(parts: Parts, scheme: str) -> list[PaperClaim]:
     enough = _mean(settled(plain, "validation", "accuracy")) - _BROKEN
     broken = [lam for lam, part in lams.items() if _mean(settled(part, "validation", "accuracy")) < enough]
     sound = {lam: part for lam, part in lams.items() if lam not in broken}
-    told = f" (training breaks down at λ = {', '.join(f'{lam:g}' for lam in broken)})" if broken else ""
+    note = f" (training breaks down at λ = {', '.join(f'{lam:g}' for lam in broken)})" if broken else ""
     if len(sound) < 2:
         return []
     most = max(sound)
@@ -106,7 +113,7 @@ def _of_lambda(parts: Parts, scheme: str) -> list[PaperClaim]:
     equal = between(at_most, *at_equal_accuracy(plain, sound[most], *_ECE))
     rule, slight = "the fall with log λ, and from 0 to the largest λ", "the change of accuracy, plus 2 points"
     return [
-        _judged(f"A larger λ lowers the ECE of CA-{scheme}{told}", gaps, rule),
+        _judged(f"A larger λ lowers the ECE of CA-{scheme}{note}", gaps, rule),
         _judged("… and the accuracy only marginally", losses, slight, at_least=-_SLIGHT),
         _judged("(Asked by us) … and the ECE at equal accuracy, too", [equal], f"{scheme} minus CA-{scheme}"),
     ]
@@ -135,7 +142,7 @@ def _of_both(parts: Parts) -> list[PaperClaim]:
 
 def _of_temperature(parts: Parts) -> list[PaperClaim]:
     started = [part for name, part in parts.items() if name.startswith("CA-BNN, λ") and ":" in name]
-    found = []
+    judged = []
     for ours in (list(_lams(parts, "CA-BNN").values()), started):
         if "FNN" not in parts or not ours:
             continue
@@ -145,12 +152,12 @@ def _of_temperature(parts: Parts) -> list[PaperClaim]:
             for name, score in (("ECE", "ece"), ("NLL (hundredths)", "nll"))
         ]
         text = f"(Asked by us) {best.name} (best by validation NLL) beats an FNN with temperature scaling"
-        found.append(_judged(text, gaps, "FNN with temperature minus CA-BNN without"))
-    return found
+        judged.append(_judged(text, gaps, "FNN with temperature minus CA-BNN without"))
+    return judged
 
 
 def _of_images(parts: Parts) -> list[PaperClaim]:
-    found: list[PaperClaim] = []
+    judged: list[PaperClaim] = []
     schemes = ("FNN", "BNN", "CA-FNN", "CA-BNN")
     for network in dict.fromkeys(name.partition(":")[0] for name in parts):
         if not all(f"{network}: {scheme}" in parts for scheme in schemes):
@@ -163,12 +170,12 @@ def _of_images(parts: Parts) -> list[PaperClaim]:
             ("CA-BNN has the lowest ECE", (("FNN", "CA-BNN"), ("BNN", "CA-BNN"), ("CA-FNN", "CA-BNN"))),
         ):
             gaps = [between(f"{a} minus {b}", errors[a], errors[b], comparisons=len(pairs)) for a, b in pairs]
-            found.append(_judged(f"CIFAR-10, {network}: {text}", gaps, "all differences"))
-    return found
+            judged.append(_judged(f"CIFAR-10, {network}: {text}", gaps, "all differences"))
+    return judged
 
 
 def _judged(text: str, gaps: Sequence[SeedDifference], rule: str, *, at_least: float = 0.0) -> PaperClaim:
-    """All clearly above: holds; some: in part; none, and some clearly below: does not; else nobody can tell."""
+    """All clearly above: holds; some: in part; none, and some clearly below: does not; otherwise it cannot be told."""
     above, below = [gap.low > at_least for gap in gaps], [gap.high < at_least for gap in gaps]
     verdict: Holds = "does not hold here" if any(below) else "cannot be told"
     if any(above):
@@ -202,8 +209,8 @@ def _last_ece(part: PartResults) -> BySeed:
 
 def _lams(parts: Parts, scheme: str) -> dict[float, PartResults]:
     """The parts of a scheme by λ."""
-    found = {part.settings[0].lam: part for name, part in parts.items() if name.startswith(f"{scheme}, λ") and ":" not in name}
-    return dict(sorted(found.items()))
+    by_lam = {part.settings[0].lam: part for name, part in parts.items() if name.startswith(f"{scheme}, λ") and ":" not in name}
+    return dict(sorted(by_lam.items()))
 
 
 def _mean(scores: BySeed) -> float:
@@ -211,7 +218,7 @@ def _mean(scores: BySeed) -> float:
 
 
 def _falls(errors: Mapping[float, BySeed]) -> BySeed:
-    """How much each seed's error falls when λ grows tenfold: minus the slope of a straight line."""
+    """The fall of each seed's error per tenfold λ: minus the slope of a straight line."""
     seeds = set.intersection(*(set(each) for each in errors.values()))
     tens = [math.log10(lam) for lam in errors]
     return {seed: -float(np.polyfit(tens, [each[seed] for each in errors.values()], 1)[0]) for seed in seeds}

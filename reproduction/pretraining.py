@@ -1,8 +1,7 @@
-"""Weights of a ResNet-18 for CIFAR-10 to fine-tune from: made here, since those of others cannot be taken for granted."""
+"""Train a ResNet-18 on CIFAR-10, as the start of fine-tuning."""
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from calibayes.objective import Objective
 from calibayes.posterior import Point
 from calibayes.predictive import predict
 from calibayes.randomness import seeded
-from calibayes.sweeps.results_folder import machine, prepare, versions, write_whole
+from calibayes.sweeps.results_folder import machine, prepare, versions, write_json
 from calibayes.training import fit
 from reproduction.cifar10_training import cifar10_parts, normalized_network
 
@@ -30,7 +29,7 @@ __all__ = ["PRETRAININGS", "Pretraining", "pretrain"]
 
 @dataclass(frozen=True, kw_only=True)
 class Pretraining:
-    """How weights are made: SGD with Nesterov momentum, and a learning rate that rises and falls once."""
+    """The settings of SGD with Nesterov momentum, and a learning rate that rises and falls once."""
 
     network: str = "resnet18"  # or resnet18-3x3
     epochs: int = 12  # passes over all training images
@@ -38,8 +37,8 @@ class Pretraining:
     learning_rate: float = 0.1  # the highest
     weight_decay: float = 5e-4  # of the weights
     seed: int = 0  # of initial weights, order and augmentation
-    train: int | None = None  # training images that are used; all by default
-    test: int | None = None  # validation and test images that are used, each; all by default
+    train: int | None = None  # training images; all by default
+    test: int | None = None  # validation and test images, each; all by default
 
 
 PRETRAININGS = {
@@ -50,17 +49,17 @@ PRETRAININGS = {
 
 
 def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: bool | None = None) -> tuple[Path, dict[str, Any]]:
-    """Train a network on CIFAR-10, and keep its weights where `CIFAR10Training` looks for them; killed, it goes on.
+    """Train a network on CIFAR-10, and write its weights where `CIFAR10Training` looks for them; started again, continue.
 
-    The ``folder`` is that of data sets, by default ``CALIBAYES_DATA`` or the user's cache. Returns the weights' path, and
+    The ``folder`` is that of data sets, by default ``CALIBAYES_DATA`` or the user's cache. Returns the path of the weights, and
     their record: settings, scores on test images, time, versions and machine.
     """
-    # Weights from a part of the images are not for the experiments, and lie where these do not look.
+    # Weights from a part of the images are not for the experiments, so they go to another folder.
     name = settings.network if settings.train is None else f"{settings.network}-from-{settings.train}"
     place = (data_folder() if folder is None else folder) / name
     path = place / f"{settings.network}-cifar10.safetensors"
     if path.exists():
-        raise InvalidArgumentError(f"Expected no weights in {str(path)!r} yet, but they are there. Remove them to make others.")
+        raise InvalidArgumentError(f"The weights in {str(path)!r} exist already. Remove them to train others.")
     prepare(place)
     begin = time.monotonic()
     splits = cifar10_parts(settings.train, settings.test)
@@ -101,5 +100,5 @@ def pretrain(settings: Pretraining, folder: Path | None = None, *, progress: boo
     weights = {name[2:]: value for name, value in posterior.network().state_dict().items() if name.startswith("1.")}
     with atomic_file(path) as unfinished:
         save_file({name: value.cpu().contiguous() for name, value in weights.items()}, unfinished)
-    write_whole(path.with_suffix(".json"), (json.dumps(record, indent=1) + "\n").encode())
+    write_json(path.with_suffix(".json"), record, indent=1)
     return path, record

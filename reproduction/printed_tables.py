@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
 from calibayes.recipes.compare.score_columns import ScoreColumn, values_summary
 from calibayes.terminal import as_text
 from reproduction.experiment_results import PartResults
 from reproduction.experiments import Experiment
 from reproduction.paper_claims import PaperClaim
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 __all__ = ["claims_text", "summary", "table_text"]
 
@@ -31,21 +33,19 @@ _COLUMNS = [
 ]
 _ABOUT_CLAIMS = (
     "Differences are in points (hundredths), paired by seed, of scores averaged over the last quarter of the epochs, with 95 % "
-    "intervals over seeds (Student's t, Bonferroni within a claim). They speak of other trainings on the same data. Clearly: "
-    "the interval leaves the bound out."
+    "intervals over seeds (Student's t, Bonferroni within a claim). They are about other trainings on the same data. Clearly: "
+    "the interval does not contain the bound."
 )
 
 
 def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
     """The tables of an experiment as they are printed."""
-    from rich.console import Group
-
     title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
-    there = [part for part in parts if part.results]
-    bayesian = [part for part in there if "by_samples" in part.results[0]["final"]]
+    complete = [part for part in parts if part.results]
+    bayesian = [part for part in complete if "by_samples" in part.results[0]["final"]]
     missing = sum(part.missing for part in parts)
     note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
-    tables = [_scores_table(title, there), *([_samples_table(bayesian)] if bayesian else [])]
+    tables = [_scores_table(title, complete), *([_samples_table(bayesian)] if bayesian else [])]
     return as_text(Group(*tables, *([note] if missing else [])), width=200)
 
 
@@ -82,10 +82,6 @@ def _samples_table(parts: Sequence[PartResults]) -> Table:
 
 
 def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
     for name in titles:
@@ -110,17 +106,12 @@ def summary(parts: Sequence[PartResults]) -> list[dict[str, Any]]:
     ]
 
 
-def claims_text(found: Sequence[PaperClaim]) -> str:
+def claims_text(claims: Sequence[PaperClaim]) -> str:
     """The table of claims as it is printed."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("The paper's claim", ratio=4, overflow="fold")
     table.add_column("here", ratio=4, overflow="fold")
     table.add_column("", no_wrap=True)
-    for claim in found:
+    for claim in claims:
         table.add_row(Text(claim.text), Text("\n".join(map(str, claim.gaps))), claim.verdict)
     return as_text(Group(table, _ABOUT_CLAIMS), width=120)

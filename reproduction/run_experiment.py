@@ -1,4 +1,4 @@
-"""Train what is missing of an experiment, then print, draw and write down its results; likewise the claims."""
+"""Run the missing trainings of an experiment; print, draw and write its results; and the same for the claims."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps import Trial, read, sweep
-from calibayes.sweeps.identity import function_and_name
-from calibayes.sweeps.results_folder import prepare, write_whole
+from calibayes.sweeps.results_folder import prepare, write_json, write_whole
+from calibayes.sweeps.trial_identity import function_and_name
+from calibayes.terminal import print_line
 from reproduction.experiment_results import PartResults, part_results
 from reproduction.experiments import Experiment, experiment
 from reproduction.figures import draw
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "print_claims", "recorded", "recorded_claims", "run_experiment"]
 
-VERSION = 2  # raise it when a training with the same settings would come out otherwise
+VERSION = 2  # raise it when the same settings would give another result
 
 
 def run_experiment(
@@ -37,17 +38,17 @@ def run_experiment(
     backend: str = "local",
     address: str | None = None,
 ) -> bool:
-    """Train what is missing (unless not told to ``run``), draw, print and write down; returns True if no training failed.
+    """Run missing trainings (with ``run``); draw, print and write the results; return True if no training failed.
 
-    The records of trainings are in a folder for each data set, so that experiments share those that they have in common.
-    ``wanted`` limits the trainings, as in `Experiment.only`; figures and tables always show all that there are.
+    The records of trainings are in a folder for each data set, so that experiments share common ones. ``wanted`` limits the
+    trainings, as in `Experiment.only`; figures and tables always show all results.
     """
     prepare(folder / asked.name)
     _check_preset(asked, folder)
     failed: list[Trial] = []
     if run:
         settings = (asked.only(wanted) if wanted else asked).settings()
-        aside.print(f"{asked.title}: {len(settings)} trainings, preset {asked.preset}.", highlight=False)
+        print_line(aside, f"{asked.title}: {len(settings)} trainings, preset {asked.preset}.")
         failed = sweep(
             asked.trial,
             settings,
@@ -68,23 +69,21 @@ def run_experiment(
         raise InvalidArgumentError(f"Expected results of {asked.name} in {place!r}, but there are none.{because}")
     _write(asked, parts, folder / asked.name, console, aside)
     for trial in failed:
-        assert trial.error is not None
-        _say(aside, f"Failed: {trial.path.name}: {trial.error.message}")
+        print_line(aside, f"Failed: {trial.path.name}: {trial.error.message if trial.error else ''}")
     return not failed
 
 
 def recorded(asked: Experiment, folder: Path, aside: Console | None = None) -> list[PartResults]:
-    """The results of an experiment in a folder; records that cannot be read are named on ``aside``."""
-    known = read(folder / asked.data)
-    if aside is not None:
-        for path in known.damaged:
-            _say(aside, f"Cannot be read, and is left out: {path}")
-    _, name = function_and_name(asked.trial)
-    return part_results(asked, [each for each in known if (each.record.trial, each.record.version) == (name, VERSION)])
+    """The results of an experiment in a folder; unreadable records are named on ``aside``."""
+    known = read(folder / asked.data, function_and_name(asked.trial)[1])
+    for path in known.damaged:
+        if aside is not None:
+            print_line(aside, f"Left out, since it cannot be read: {path}")
+    return part_results(asked, [each for each in known if each.record.version == VERSION])
 
 
 def _check_preset(asked: Experiment, folder: Path) -> None:
-    """Raise if the folder has figures of another size, which would be replaced."""
+    """Raise if the folder has figures of another preset, which would be replaced."""
     path = folder / asked.name / "summary.json"
     try:
         before = json.loads(path.read_text(encoding="utf-8"))["preset"]
@@ -99,25 +98,26 @@ def _check_preset(asked: Experiment, folder: Path) -> None:
 def _write(asked: Experiment, parts: list[PartResults], folder: Path, console: Console, aside: Console) -> None:
     printed = table_text(asked, parts)
     write_whole(folder / "table.txt", printed.encode())
-    _write_json(folder / "summary.json", {"experiment": asked.name, "preset": asked.preset, "parts": summary(parts)})
+    numbers = {"experiment": asked.name, "preset": asked.preset, "parts": summary(parts)}
+    write_json(folder / "summary.json", numbers, indent=1)
     commands = "".join(f"{part.name}\n    {asked.command(part.part)}\n" for part in parts)
     write_whole(folder / "commands.txt", commands.encode())
     names = ["table.txt", "summary.json", "commands.txt", *draw(asked.name, parts, folder)]
-    console.out(printed, end="", highlight=False)  # last: whoever reads it may stop listening
-    _say(aside, f"Written to {folder}: {', '.join(names)}")
+    print_line(console, printed.rstrip("\n"))  # last, since the reader of a pipe may close it
+    print_line(aside, f"Written to {folder}: {', '.join(names)}")
 
 
 def print_claims(folder: Path, preset: str, *, console: Console) -> None:
-    """Print every claim with our numbers and the verdict, from the records of experiments of a size, and write them down."""
-    found = recorded_claims(folder, preset)
-    if not found:
+    """Print every claim with our numbers and the verdict, from the records of a preset, and write them to files."""
+    judged = recorded_claims(folder, preset)
+    if not judged:
         raise InvalidArgumentError(
             f"Expected results of experiments in {str(folder)!r}, but there are none of preset {preset}."
         )
-    printed = claims_text(found)
+    printed = claims_text(judged)
     write_whole(folder / "claims.txt", printed.encode())
-    _write_json(folder / "claims.json", {"preset": preset, "claims": [claim.to_dict() for claim in found]})
-    console.out(printed, end="", highlight=False)  # last: whoever reads it may stop listening
+    write_json(folder / "claims.json", {"preset": preset, "claims": [claim.to_dict() for claim in judged]}, indent=1)
+    print_line(console, printed.rstrip("\n"))  # last, since the reader of a pipe may close it
 
 
 def recorded_claims(folder: Path, preset: str) -> list[PaperClaim]:
@@ -129,16 +129,8 @@ def recorded_claims(folder: Path, preset: str) -> list[PaperClaim]:
     return claims(parts["newsgroups"], parts["cifar10"])
 
 
-def _write_json(path: Path, numbers: dict[str, Any]) -> None:
-    write_whole(path, (json.dumps(numbers, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def _say(aside: Console, line: str) -> None:
-    aside.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
 def _cost(settings: dict[str, Any]) -> float:
-    """Roughly how long a training takes, in passes of the training examples forward through the network."""
+    """The rough duration of a training, in forward passes over the training examples."""
     bayesian = settings["beta"] > 0
     scored = settings["epochs"] / settings["evaluate_every"] * (settings["epoch_samples"] if bayesian else 1)
     return float(3 * settings["epochs"] * settings["samples"] + 3 * settings["start_epochs"] + scored)

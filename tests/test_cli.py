@@ -62,6 +62,7 @@ def test_wrong_usage_is_exit_code_2_and_names_what_is_wrong(words: list[str]) ->
     assert words[1 if words[-1] == "many" else -1] in done.output
 
 
+@pytest.mark.slow
 def test_the_demo_runs_in_worker_processes_and_says_where_its_files_are(tmp_path: Path) -> None:
     done = run("demo", "--quick", "--out", "there", cwd=tmp_path, PYTHONIOENCODING="ascii")  # not even a λ can be printed
     assert done.returncode == 0, done.stderr

@@ -209,7 +209,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([*COMMAND, "evaluate", path], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "calibayes: cannot write: No space left on device. Make room, and try again."
+    assert done.stderr.splitlines()[-1] == "calibayes: cannot write: No space left on device. Free some space, and try again."
     assert "Traceback" not in done.stderr
 
 

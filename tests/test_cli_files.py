@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,14 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
         (["train", "data.csv", "--target", "kind", "--scheme", "gnn"], "but got 'gnn'. Did you mean 'fnn'?"),
         (["train", "data.csv", "--target", "kind", "--scheme", "fnn", "--lam", "3"], "no `lam` for 'fnn'"),
         (["train", "data.csv", "--target", "kind", "--method", "fnn", "--set", "members=2"], "'fnn' has no setting 'members'"),
-        (["train", "data.csv", "--target", "kind", "--set", "epochs=2,3"], "one value of 'epochs' behind --set, but got 2"),
+        (["train", "data.csv", "--target", "kind", "--set", "epochs=2,3"], "one value of 'epochs' after --set, but got 2"),
         (["compare", "data.csv", "--target", "kind", "--methods", "fnn,gnn"], "but got 'gnn'. Did you mean 'fnn'?"),
         (["compare", "data.csv", "--target", "kind", "--set", "members=2"], "None of fnn, bnn, ca-fnn, ca-bnn has the setting"),
         (["train", "data.csv", "--target", "seen", "--drop-rare"], "at least two classes"),
-        (["train", "data.csv", "--target", "kind", "-o", "data.csv"], "holds the data or settings that are to be read"),
+        (["train", "data.csv", "--target", "kind", "-o", "data.csv"], "holds the data or settings to read"),
         (["train", "data.csv", "--target", "kind", "-o", "no/where"], "cannot be written"),
         (["train", "data.csv", "--target", "kind", "--config", "bad.toml"], "no setting 'epocs'. Did you mean 'epochs'?"),
-        (["train", "data.csv", "--config", "s.toml", "-o", "s.toml"], "holds the data or settings that are to be read"),
+        (["train", "data.csv", "--config", "s.toml", "-o", "s.toml"], "holds the data or settings to read"),
         (
             ["train", "data.csv", "--config", "wrong.toml", "--epochs", "2"],
             "Expected 'epochs' to be a whole number, but got '3'",
@@ -89,7 +90,7 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
         (["predict", "none", "data.csv"], "there is no such file"),
         (["predict", "data.csv", "data.csv"], "cannot be loaded"),
         (["predict", "model", "other.csv"], "needs columns that are not there: 'size', 'colour', 'seen'"),
-        (["predict", "model", "data.csv", "-o", "model"], "holds what is to be read"),
+        (["predict", "model", "data.csv", "-o", "model"], "holds the model or the data to read"),
         (["predict", "model", "data.csv", "-o", "out.txt"], "ends in .csv or .parquet"),
         (["predict", "model", "data.csv", "--abstain-below", "2"], "between 0 and 1"),
         (["compare", "none.csv", "--target", "kind"], "there is no such file"),
@@ -119,7 +120,7 @@ def test_compare_shows_a_file_of_ones_own(place: Path) -> None:
     (place / "s.toml").write_text("target = 'none'\nscheme = 'bnn'\nmax-rows = 1000\n")
     done = call("compare", "data.csv", "--config", "s.toml", "--target", "kind", *words)
     assert done.exit_code == 0, done.output
-    assert "Not used in 's.toml', since a comparison has its own: scheme." in done.stderr
+    assert "Ignored from 's.toml', because a comparison sets them itself: scheme." in done.stderr
     assert "data.csv, 2 classes of 'kind': 59 rows to train" in done.stderr
     assert "18 test rows" in done.stdout
     assert (place / "found" / "report.html").exists()
@@ -161,7 +162,7 @@ def way(folder: Path, ending: str) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".xlsx"])
 def test_other_formats_go_the_same_way_as_csv_to_the_last_digit(tmp_path: Path, ending: str) -> None:
     plain, other = tmp_path / "plain", tmp_path / "other"
     plain.mkdir()
@@ -172,6 +173,54 @@ def test_other_formats_go_the_same_way_as_csv_to_the_last_digit(tmp_path: Path, 
     assert found == expected
     assert call("predict", plain / "model", other / f"new{ending}", "-o", plain / "across.csv").exit_code == 0
     assert (plain / "across.csv").read_text() == (plain / "out.csv").read_text()
+
+
+def test_predictions_in_a_workbook_are_evaluated_as_those_in_a_csv_file(place: Path) -> None:
+    table_model().save(place / "model")
+    assert call("predict", "model", "data.csv", "-o", "out.csv").exit_code == 0
+    pytest.importorskip("openpyxl", reason="needs the extra excel")
+    pd.read_csv(place / "out.csv").to_excel(place / "out.xlsx", index=False)
+    results = []
+    for name in ("out.csv", "out.xlsx"):
+        done = call("evaluate", name, "--replicates", 100, "--json")
+        assert done.exit_code == 0, done.output
+        assert f"{name}: 90 examples, 2 classes; labels from 'label'" in done.stderr
+        results.append(json.loads(done.stdout))
+        assert results[-1]["data"].pop("files") == [name]
+        results[-1]["models"] = [{**model, "name": ""} for model in results[-1]["models"]]
+    assert results[0] == results[1]
+
+
+def test_dates_in_a_format_of_ones_own_are_learnt_as_iso_dates_are(place: Path) -> None:
+    body = [[row[0], row[1], "" if not row[2] else date.fromisoformat(row[2]).strftime("%d.%m.%Y"), row[3]] for row in rows(90)]
+    write_csv(place / "german.csv", body)
+    words = ("--target", "kind", "--scheme", "fnn", "--epochs", "2", "-o")
+    refused = call("train", "german.csv", *words, "no")
+    assert refused.exit_code == 2
+    assert "looks like a date" in refused.stderr
+    assert "--date-format %d.%m.%Y" in refused.stderr
+    assert call("train", "data.csv", *words, "iso").exit_code == 0
+    done = call("train", "german.csv", "--date-format", "%d.%m.%Y", *words, "german")
+    assert done.exit_code == 0, done.output
+    assert "Column 'seen' is taken for dates." in done.stderr
+    assert call("predict", "iso", "data.csv", "-o", "iso.csv").exit_code == 0
+    assert call("predict", "german", "german.csv", "--date-format", "%d.%m.%Y", "-o", "out.csv").exit_code == 0
+    assert (place / "out.csv").read_text() == (place / "iso.csv").read_text()
+
+
+def test_a_comparison_is_the_same_in_all_four_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = {}
+    for ending in (".csv", ".jsonl", ".parquet", ".xlsx"):
+        write_records(tmp_path / f"data{ending}", records(90))
+        words = ("--quick", "--epochs", "1", "--methods", "fnn", "--workers", "1", "--out", f"found{ending}")
+        done = call("compare", f"data{ending}", "--target", "kind", *words)
+        assert done.exit_code == 0, done.output
+        assert f"data{ending}, 2 classes of 'kind': 59 rows to train" in done.stderr
+        found = json.loads((tmp_path / f"found{ending}" / "results.json").read_text())
+        results[ending] = [(each["name"], [seed["test"] for seed in each["seeds"]]) for each in found["contenders"]]
+        assert [name for name, _ in results[ending]] == ["FNN", "FNN + T"]
+    assert all(result == results[".csv"] for result in results.values())
 
 
 def test_a_method_and_its_settings_are_typed_or_read(place: Path) -> None:

@@ -24,5 +24,9 @@ def test_the_core_loads_torch_numpy_and_safetensors_only() -> None:
 
 
 def test_importing_adds_little_to_importing_torch() -> None:
-    code = "import time, torch; start = time.process_time(); import calibayes; print(time.process_time() - start)"
-    assert statistics.median(float(run(code)) for _ in range(3)) < 0.3
+    # In processor time, as a share of torch's own in the same process, since a loaded machine slows both: a quarter today.
+    code = (
+        "import time; start = time.process_time(); import torch, numpy, safetensors.torch; middle = time.process_time();"
+        "import calibayes; print((time.process_time() - middle) / (middle - start))"
+    )
+    assert statistics.median(float(run(code)) for _ in range(3)) < 0.5

@@ -51,6 +51,7 @@ if _TYPE_CHECKING:
     from calibayes import testing as testing
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
     from calibayes.networks import InputDropout as InputDropout
+    from calibayes.posthoc.calibrated_classifier import calibrate as calibrate
     from calibayes.sweeps.run_sweep import sweep as sweep
     from calibayes.sweeps.settings_grid import grid as grid
 
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 _WHEN_FIRST_USED = {
     "CalibayesClassifier": "calibayes.estimator",
     "InputDropout": "calibayes.networks",
+    "calibrate": "calibayes.posthoc",
     "grid": "calibayes.sweeps",
     "networks": "calibayes.networks",
     "sweep": "calibayes.sweeps",

@@ -1,4 +1,4 @@
-"""Files that appear when they are whole."""
+"""Files that appear when they are complete."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from pathlib import Path
 
 __all__ = ["UNFINISHED", "atomic_file"]
 
-UNFINISHED = ".calibayes-part"  # the end of the name of a file that is being written
+UNFINISHED = ".calibayes-part"  # the suffix of a file that is being written
 
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """The place of a file that takes the name ``path`` when all went well, whenever the machine stops.
-
-    Otherwise what was there before stays, and nothing is left beside it.
+    """Yield a temporary path for a file that is moved to ``path`` at the end, or removed if an error is raised.
 
     Examples:
         >>> folder = Path(tempfile.mkdtemp())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ def save(posterior: Posterior, path: str | Path) -> None:
     """Write a posterior to one file: safetensors with a JSON header, written atomically.
 
     Args:
-        posterior: what to save: weights, buffers, and which weights are Bayesian with which prior.
-        path: the file, ``model.safetensors`` say.
+        posterior: the posterior, saved with weights, buffers, and which weights are Bayesian with which prior.
+        path: the file, such as ``model.safetensors``.
 
     Examples:
         >>> from pathlib import Path
@@ -40,8 +40,8 @@ def save(posterior: Posterior, path: str | Path) -> None:
     kind = getattr(posterior, "kind", None)
     if kind not in registered_kinds():
         raise ModelFileError(
-            f"A {type(posterior).__name__} cannot be saved: its `kind` is {kind!r}, which no file could be loaded by. Give the "
-            "class a `kind` of its own, and implement `config` and `from_config`."
+            f"A {type(posterior).__name__} cannot be saved: `load` would not find it by its `kind`, {kind!r}. Give the class "
+            "its own `kind`, and implement `config` and `from_config`."
         )
     try:
         write_tree(Path(path), "model", as_tree(posterior))
@@ -50,8 +50,8 @@ def save(posterior: Posterior, path: str | Path) -> None:
 
 
 def as_tree(posterior: Posterior) -> dict[str, Any]:
-    """Return what a file has to hold of a posterior, for `from_tree` to build it again."""
-    return {"architecture": _architecture(posterior), "state": dict(posterior.state_dict())}
+    """Return the contents of a posterior's file, from which `from_tree` builds it again."""
+    return {"architecture": {**posterior.config(), "training": posterior.training}, "state": dict(posterior.state_dict())}
 
 
 def load(path: str | Path, net: nn.Module) -> Posterior:
@@ -62,7 +62,7 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
         net: a network of the same architecture; its weights do not matter, and it is not changed.
 
     Raises:
-        ModelFileError: the file is missing, torn, or of another architecture; then it says which parameter differs.
+        ModelFileError: the file is missing, truncated, or of another architecture; it names the parameter that differs.
 
     Examples:
         >>> from pathlib import Path
@@ -81,7 +81,7 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
 
 
 def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
-    """The posterior that a file holds; ``path`` is for messages, everything else is as in `load`."""
+    """The posterior of a file's contents; ``path`` is for messages, everything else as in `load`."""
     try:
         saved = tree["architecture"]
         posterior = posterior_from(net, saved)
@@ -97,20 +97,21 @@ def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
         raise ModelFileError(f"{path} does not hold a whole model: {type(error).__name__}: {error}") from error
 
 
-def _architecture(posterior: Posterior) -> dict[str, Any]:
-    """Check a file against a network, and build the posterior from the network."""
-    return {**posterior.config(), "training": posterior.training}
-
-
 def check_prior(saved: Mapping[str, Any], posterior: Posterior, place: str) -> None:
-    """Raise `CheckpointError` unless what was saved of ``posterior.prior()`` is the posterior's own prior."""
-    then, now = _flat(saved), _flat(posterior.prior())
+    """Raise `CheckpointError` unless the saved ``posterior.prior()`` is the posterior's own prior."""
+    for name, then, now in _differences(saved, posterior.prior()):
+        raise CheckpointError(
+            f"{place} belongs to another posterior: `{name}` is {then} there and {now} here. "
+            "Use another checkpoint, or the same prior."
+        )
+
+
+def _differences(saved: Mapping[str, Any], current: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """The places where two trees differ, with both values."""
+    then, now = _flat(saved), _flat(current)
     for name in dict.fromkeys([*then, *now]):
         if then.get(name) != now.get(name):
-            raise CheckpointError(
-                f"{place} belongs to another posterior: `{name}` is {then.get(name)} there and {now.get(name)} here. "
-                "Use another checkpoint, or the same prior."
-            )
+            yield name, then.get(name), now.get(name)
 
 
 def _flat(tree: Any, place: str = "") -> dict[str, Any]:
@@ -135,7 +136,8 @@ class CheckpointFolder:
     def write(self, step: int, state: Mapping[str, Any]) -> None:
         """Store the state after optimiser step ``step`` and drop the oldest."""
         try:
-            write_tree(self._path(step), "checkpoint", {"fingerprint": self.fingerprint, "state": dict(state)})
+            path = self.folder / f"step-{step:09}.safetensors"
+            write_tree(path, "checkpoint", {"fingerprint": self.fingerprint, "state": dict(state)})
         except TypeError as error:
             raise CheckpointError(f"The training state cannot be checkpointed: {error}.") from error
         except (OSError, SafetensorError) as error:
@@ -154,26 +156,18 @@ class CheckpointFolder:
             except TreeFileError as error:
                 problems.append(f"{path}: {error}")
                 continue
-            self._check(tree["fingerprint"], path)
+            for name, then, now in _differences(tree["fingerprint"], self.fingerprint):
+                raise CheckpointError(
+                    f"{path} belongs to another run: `{name}` was {then!r} and is now {now!r}. "
+                    "Use another folder, or the same call."
+                )
             state: dict[str, Any] = tree["state"]
             return state
         if problems:
             raise CheckpointError(
-                "No whole checkpoint is left to resume from: " + "; ".join(problems) + ". Delete the folder to start anew."
+                "No whole checkpoint is left to resume from: " + "; ".join(problems) + ". Delete the folder to start again."
             )
         return None
 
-    def _check(self, saved: Mapping[str, Any], path: Path) -> None:
-        then, now = _flat(saved), _flat(self.fingerprint)
-        for key in dict.fromkeys([*then, *now]):
-            if then.get(key) != now.get(key):
-                raise CheckpointError(
-                    f"{path} belongs to another run: `{key}` was {then.get(key)!r} and is now {now.get(key)!r}. "
-                    "Use another folder, or the same call."
-                )
-
     def _files(self) -> list[Path]:
         return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), reverse=True)
-
-    def _path(self, step: int) -> Path:
-        return self.folder / f"step-{step:09}.safetensors"

@@ -1,6 +1,6 @@
 """Checks on probabilities, labels and weights, shared by the calibration measures and the metrics.
 
-A check that passes costs two reductions over the array; only a check that fails looks for the place.
+A check that passes costs two reductions over the array; only a check that fails searches for the row.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ROW_SUM_TOLERANCE = {torch.float16: 1e-2, torch.bfloat16: 3e-2}
 
 
 def is_real(value: object) -> bool:
-    """Return True if ``value`` is a real number, Python's or NumPy's; truth values are not."""
+    """Return True if ``value`` is a real number of Python or NumPy, and not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -48,45 +48,37 @@ def positive(name: str, value: float) -> float:
 
 
 def moderate_positive(name: str, value: float) -> float:
-    """``value`` as a float, or an error that names it when it, its square or its inverse is no number for a network."""
+    """``value`` as a float, or an error that names it when it, its square or its inverse is too large for a network."""
     if not _SMALLEST <= positive(name, value) <= 1 / _SMALLEST:
         raise InvalidArgumentError(f"Expected `{name}` to lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, but got {value!r}.")
     return float(value)
 
 
-def integer(name: str, value: object) -> int:
-    """``value`` as an int, or an error that names it when it is not an integer."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise InvalidArgumentError(f"Expected `{name}` to be an integer, but got {value!r}.")
+def integer(name: str, value: object, kind: str = "an integer", least: int | None = None) -> int:
+    """``value`` as an int, or an error that names it when it is not an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or (least is not None and operator.index(value) < least):
+        raise InvalidArgumentError(f"Expected `{name}` to be {kind}, but got {value!r}.")
     return operator.index(value)
 
 
 def positive_integer(name: str, value: object, most: int | None = None) -> int:
     """``value`` as an int, or an error that names it when it is not a positive integer, or larger than ``most``."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 1:
-        raise InvalidArgumentError(f"Expected `{name}` to be a positive integer, but got {value!r}.")
-    if most is not None and operator.index(value) > most:
+    number = integer(name, value, "a positive integer", 1)
+    if most is not None and number > most:
         raise InvalidArgumentError(f"Expected `{name}` to be at most {most:,}, but got {value!r}.")
-    return operator.index(value)
+    return number
 
 
 def non_negative_integer(name: str, value: object) -> int:
     """``value`` as an int, or an error that names it when it is not an integer of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
-        raise InvalidArgumentError(f"Expected `{name}` to be an integer of at least 0, but got {value!r}.")
-    return operator.index(value)
+    return integer(name, value, "an integer of at least 0", 0)
 
 
 def number_of_samples(name: str, value: object) -> int | Literal["mean"]:
     """``value`` as an int or ``"mean"``, or an error that names it when it is neither a positive integer nor ``"mean"``."""
     if isinstance(value, str) and value == "mean":
         return "mean"
-    try:
-        return positive_integer(name, value)
-    except InvalidArgumentError:
-        raise InvalidArgumentError(
-            f"Expected `{name}` to be a positive integer or 'mean' for the mean weights, but got {value!r}."
-        ) from None
+    return integer(name, value, "a positive integer or 'mean' for the mean weights", 1)
 
 
 def fraction(name: str, value: float) -> float:
@@ -122,18 +114,13 @@ def check_probabilities(probs: Tensor) -> None:
     # NaN fails both comparisons, so it is caught here too.
     if bool(values.amin() >= 0) and bool(error.amax() <= tolerance):
         return
-    _explain_probabilities(values, sums, error, tolerance)
-
-
-def _explain_probabilities(values: Tensor, sums: Tensor, error: Tensor, tolerance: float) -> None:
-    finite = values.isfinite().all(-1)
+    finite, negative = values.isfinite().all(-1), (values < 0).any(-1)
     if not bool(finite.all()):
         row = _first(~finite)
         raise InvalidProbabilitiesError(
             f"`probs` has NaN or infinite values: row {_place(row)} is {_show(values[row])}. "
             "Look for an overflow in the network or missing values in the input."
         )
-    negative = (values < 0).any(-1)
     row = _first(negative | ~(error <= tolerance))
     what = f"row {_place(row)} is {_show(values[row])}, which sums to {sums[row].item():.6g}"
     if bool(negative.any()) or bool((values > 1).any()):
@@ -146,11 +133,7 @@ def _explain_probabilities(values: Tensor, sums: Tensor, error: Tensor, toleranc
 def check_logits(logits: Tensor, targets: Tensor, *, some: bool = True, within: bool = True) -> None:
     """Raise a named error unless ``logits [..., n, K]`` and ``targets [..., n]`` fit together.
 
-    Args:
-        logits: as a network returned them.
-        targets: class indices.
-        some: whether there must be an example.
-        within: whether to look at the values of the labels, for which a GPU has to be waited for.
+    With ``some`` there must be an example; with ``within`` the values of the labels are checked, which waits for a GPU.
     """
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         kind = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
@@ -167,7 +150,7 @@ def check_logits(logits: Tensor, targets: Tensor, *, some: bool = True, within: 
 def check_targets(targets: Tensor, probs: Tensor, name: str = "probs", *, within: bool = True) -> None:
     """Raise `InvalidTargetsError` unless ``targets`` holds one class index in ``0 … K-1`` for each row of ``probs``.
 
-    Without ``within``, their values are not looked at; ``name`` is what messages call ``probs``.
+    Without ``within``, their values are not checked; ``name`` stands for ``probs`` in messages.
     """
     if not isinstance(targets, Tensor):
         raise InvalidTargetsError(f"Expected `targets` to be a torch.Tensor, but got {type(targets).__name__}.")

@@ -34,10 +34,11 @@ class _Commands(TyperGroup):
             print_error(error)
             raise typer.Exit(EXIT_INVALID_INPUT) from None
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG):
                 raise
             where = f" to {error.filename!r}" if error.filename else ""
-            print_error(f"cannot write{where}: {error.strerror}. Make room, and try again.")
+            hint = "Raise the limit on the size of files (ulimit -f)" if error.errno == errno.EFBIG else "Free some space"
+            print_error(f"cannot write{where}: {error.strerror}. {hint}, and try again.")
             _forget_output()
             raise typer.Exit(EXIT_INVALID_INPUT) from None
 

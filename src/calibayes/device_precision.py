@@ -1,4 +1,4 @@
-"""The precision that each device has."""
+"""The floating-point precision of devices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WITHOUT_FLOAT64 = {"mps"}
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """The floating-point type of a device that has the most digits: float64 where there is one.
+    """The floating-point type with the most digits that a device has: float64, or float32.
 
     Examples:
         >>> widest_float(torch.device("cpu"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 __all__ = [
     "CalibayesError",
@@ -28,11 +29,11 @@ __all__ = [
 
 
 class CalibayesError(Exception):
-    """Whatever calibayes refuses to do; catch this to catch them all."""
+    """The base class of all errors of calibayes."""
 
 
 class InvalidArgumentError(CalibayesError, ValueError):
-    """A setting has a value that it cannot have."""
+    """An argument or setting has an invalid value."""
 
 
 class InvalidProbabilitiesError(CalibayesError, ValueError):
@@ -44,15 +45,15 @@ class InvalidTargetsError(CalibayesError, ValueError):
 
 
 class DriftError(CalibayesError, RuntimeError):
-    """Processes that train together have come to different weights."""
+    """Processes that train together have different weights."""
 
 
 class EmptySelectionError(CalibayesError, ValueError):
-    """No parameter was chosen where at least one is needed."""
+    """No parameter is selected where at least one is needed."""
 
 
 class UnsupportedNetworkError(CalibayesError, TypeError):
-    """The network cannot be handled as it is; the message says which part, and what to pass instead."""
+    """The network is not supported; the message names the part, and what to pass instead."""
 
 
 class NetworkOutputError(CalibayesError, ValueError):
@@ -64,7 +65,7 @@ class DataError(CalibayesError, ValueError):
 
 
 class DataOverlapError(DataError):
-    """Two data sets that must be apart share examples."""
+    """Two data sets that must be disjoint share examples."""
 
 
 class MissingDataError(DataError):
@@ -80,14 +81,14 @@ class PredictionFileError(DataError):
 
 
 class OptimizerError(CalibayesError, ValueError):
-    """The optimiser that a factory made cannot train this posterior as it stands."""
+    """The optimiser of a factory cannot train this posterior."""
 
 
 class NonFiniteLossError(CalibayesError, ArithmeticError):
     """A term of the loss became infinite or NaN.
 
     Attributes:
-        term: the name of the loss or term that it was, ``"kl"`` or ``"gradient"``.
+        term: the name of the loss or term, ``"kl"`` or ``"gradient"``.
         epoch: the epoch, counted from 1.
         step: the optimiser step since the start of training, counted from 1.
     """
@@ -98,25 +99,21 @@ class NonFiniteLossError(CalibayesError, ArithmeticError):
         self.epoch = epoch
         self.step = step
 
-    def __reduce__(self) -> tuple[Callable[..., NonFiniteLossError], tuple[object, ...]]:
-        # Exceptions are pickled by their positional arguments alone; this one has to cross process borders whole.
-        return _non_finite, (str(self), self.term, self.epoch, self.step)
-
-
-def _non_finite(message: str, term: str, epoch: int, step: int) -> NonFiniteLossError:
-    return NonFiniteLossError(message, term=term, epoch=epoch, step=step)
+    def __reduce__(self) -> tuple[Callable[..., NonFiniteLossError], tuple[str]]:
+        # Exceptions are pickled with their positional arguments only.
+        return partial(NonFiniteLossError, term=self.term, epoch=self.epoch, step=self.step), (str(self),)
 
 
 class CheckpointError(CalibayesError, RuntimeError):
-    """A checkpoint cannot be used: it belongs to another run, or no whole one is left."""
+    """A checkpoint cannot be used: it belongs to another run, or all are damaged."""
 
 
 class ModelFileError(CalibayesError, RuntimeError):
-    """A model file cannot be loaded: torn, of another kind, or of another architecture."""
+    """A model file cannot be loaded: truncated, of another kind, or of another architecture."""
 
 
 class SweepError(CalibayesError, RuntimeError):
-    """A sweep cannot go on; what is finished is kept."""
+    """A sweep cannot continue; finished trials are kept."""
 
 
 class MissingExtraError(CalibayesError, ImportError):

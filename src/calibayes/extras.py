@@ -11,12 +11,12 @@ __all__ = ["require_package"]
 
 
 def require_package(name: str, purpose: str, extra: str | None = None) -> Any:
-    """A package, or an error that says what needs it and how to install it.
+    """Import a package, or raise an error that says what needs it and how to install it.
 
     Args:
         name: of the package or module.
-        purpose: what needs it, as the beginning of a sentence.
-        extra: what its extra is called; like the package by default.
+        purpose: the subject of the error's sentence, such as "Logging to MLflow".
+        extra: the name of its extra; that of the package by default.
     """
     try:
         return import_module(name)

@@ -13,7 +13,7 @@ __all__ = ["from_numpy"]
 
 
 def from_numpy(array: npt.NDArray[Any]) -> Tensor:
-    """A tensor of an array of numbers, sharing its memory where that is possible."""
+    """Return an array of numbers as a tensor, sharing its memory if possible."""
     # torch shares memory only with native, writable arrays of positive strides and of at most eight bytes a number.
     native = array.dtype.newbyteorder("=")
     if native.kind == "f" and native.itemsize > 8:

@@ -16,7 +16,7 @@ from calibayes.data.sources import Source
 from calibayes.data.sources.input_blocks import input_blocks
 from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
-from calibayes.distributed.rows import whole
+from calibayes.distributed.processes import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posterior.dropout_masks import dropout_layers
@@ -33,16 +33,16 @@ class Predictive:
 
     Attributes:
         probs: $p(y|x,D)$, shape ``[n, K]``.
-        aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$: what more data would not settle.
-        samples: every sample's probabilities, ``[S, n, K]``, if they were asked for. ``probs`` is their mean, except for an
-            `Ensemble` whose members have different numbers of samples (points beside distributions): every member counts alike.
-        members_entropy: the mean entropy of an `Ensemble`'s members, each averaged over its own samples; ``None`` for others.
+        aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$, which more data would not reduce.
+        samples: every sample's probabilities, ``[S, n, K]``, if requested. ``probs`` is their mean, except for an `Ensemble`
+            whose members have different numbers of samples (points beside distributions): every member has the same weight.
+        members_entropy: the mean entropy of an `Ensemble`'s members, each averaged over its samples; ``None`` for others.
 
     Examples:
         >>> samples = torch.tensor([[[0.5, 0.5], [0.9, 0.1]], [[0.5, 0.5], [0.1, 0.9]]])  # S = 2, n = 2
         >>> aleatoric = torch.special.entr(samples).sum(-1).mean(0)
         >>> predictive = calibayes.Predictive(samples.mean(0), aleatoric)
-        >>> predictive.entropy, predictive.epistemic  # equally unsure; the second because the samples disagree
+        >>> predictive.entropy, predictive.epistemic  # equally uncertain; the second because the samples disagree
         (tensor([0.6931, 0.6931]), tensor([0.0000, 0.3681]))
     """
 
@@ -64,8 +64,7 @@ class Predictive:
     @property
     def entropy(self) -> Tensor:
         """The total uncertainty, the entropy of ``probs``."""
-        total: Tensor = torch.special.entr(self.probs).sum(-1)
-        return total
+        return _entropy(self.probs)
 
     @property
     def epistemic(self) -> Tensor:
@@ -98,21 +97,21 @@ def predict(
 ) -> Predictive:
     r"""Average the network's probabilities over samples of the weights.
 
-    The same seed gives the same $\theta_s$ whatever the batch size is. Memory grows neither with ``samples`` nor, beyond
-    the result, with the number of examples.
+    The same seed gives the same $\theta_s$ for any batch size. Memory does not grow with ``samples`` nor, beyond the result,
+    with the number of examples.
 
     Args:
         posterior: a trained posterior; a `Point` has one sample, an `Ensemble` at least one for each member.
         x: inputs: a tensor, a tuple or dict of tensors, a Dataset or a DataLoader (labels in it are ignored).
         samples: $S$, 20 by default; ``"mean"`` for the mean weights alone, ``"closed-form"`` where the posterior has one. An
             `Ensemble` draws $\lceil S/M \rceil$ from each member that is random.
-        batch_size: how many examples go through the network at once.
+        batch_size: the number of examples per forward pass.
         seed: of the samples.
         keep_samples: also return every sample's probabilities.
         dtype: of the probabilities; that of the logits by default. In ``torch.float64`` those below 1e-45, which are zero in
             float32 and make an NLL infinite, keep their value.
-        group: processes that predict a share of the examples each; all must call this with the same ``x``, and all get the
-            whole. ``"auto"`` for those that ``torchrun`` has started; by default this process predicts everything.
+        group: processes that predict a share of the examples each; all must call this with the same ``x``, and all get all
+            predictions. ``"auto"`` for those that ``torchrun`` has started; by default this process predicts everything.
 
     Examples:
         >>> posterior = calibayes.MeanField(torch.nn.Linear(4, 3), init_std=0.5)
@@ -138,8 +137,8 @@ def predict_source(
 ) -> tuple[Predictive, Tensor, Tensor | None]:
     """The predictive of labelled data that is read once, with the labels, and weights if there are any, in the same order.
 
-    Each of several processes predicts its own rows of every batch; all of them get the whole. Probabilities keep the digits
-    that an NLL needs to be finite.
+    Each of several processes predicts its rows of every batch; all get all predictions. They are precise enough for a finite
+    NLL.
     """
     _check_shareable(posterior, processes)
     targets: list[Tensor] = []
@@ -161,7 +160,7 @@ def predict_source(
 
 
 def _check_shareable(posterior: Posterior, processes: Processes) -> None:
-    """Raise if what is predicted of an example depends on those beside it, and so on how they are shared out."""
+    """Raise if predictions depend on the other examples of a batch, and so on the number of processes."""
     odd = [
         name
         for member in posterior.members
@@ -176,7 +175,7 @@ def _check_shareable(posterior: Posterior, processes: Processes) -> None:
 
 
 def _whole(own: Predictive, totals: Sequence[int], processes: Processes) -> Predictive:
-    """Return what all processes predict, in each of them."""
+    """Gather the predictions of all processes."""
     if processes.size == 1:
         return own
     kept = None if own.samples is None else whole(own.samples.movedim(1, 0), totals, processes).movedim(0, 1)
@@ -197,7 +196,7 @@ def _run(
     if wanted != "closed-form":
         number_of_samples("samples", wanted)
     results = []
-    # What a head keeps of a batch need not be kept of all of them.
+    # One batch at a time, since a head keeps something of each.
     apart = any(member.head is not None for member in posterior.members)
     with posterior.evaluating():
         for block in blocks:
@@ -205,26 +204,22 @@ def _run(
                 results.append(_run_block(posterior, part, wanted, seed, keep_samples, dtype))
     if not results:
         raise DataError("There is nothing to predict: `x` has no examples.")
+    members_entropy = [each.members_entropy for each in results if each.members_entropy is not None]
     return Predictive(
         torch.cat([each.probs for each in results]),
         torch.cat([each.aleatoric for each in results]),
         torch.cat([each.samples for each in results if each.samples is not None], dim=1) if keep_samples else None,
-        _joined([each.members_entropy for each in results]),
+        torch.cat(members_entropy) if members_entropy else None,
     )
 
 
-def _joined(parts: Sequence[Tensor | None]) -> Tensor | None:
-    there = [each for each in parts if each is not None]
-    return torch.cat(there) if there else None
-
-
 def samples_for(posterior: Posterior, samples: Samples) -> Samples:
-    """``samples``, or ``"mean"`` for a posterior whose samples are all alike: for doors that always have a number."""
+    """``samples``, or ``"mean"`` for a posterior whose samples are all the same, for callers that always have a number."""
     return samples if posterior.random else "mean"
 
 
 def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
-    """Raise if someone asks for samples of a network whose dropout is off when it predicts: all would be alike."""
+    """Raise if samples are requested of a network whose dropout is off in prediction: all would be the same."""
     if posterior.random or not isinstance(samples, int) or samples <= 1:
         return
     layers = [name for member in posterior.members for name in dropout_layers(member.structure())]
@@ -238,45 +233,32 @@ def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
 def _run_block(
     posterior: Posterior, block: Sequence[Any], samples: Samples, seed: int, keep_samples: bool, dtype: torch.dtype | None
 ) -> Predictive:
-    """All networks of the ensemble over a block of batches: weights are drawn, and put in place, once for the block."""
+    """Run all networks over a block of batches: weights are drawn, and put in place, once for the block."""
     sizes = [batch_length(inputs, "x") for inputs in block]
     kept: list[Tensor] = []
-    members: list[_Mean] = []
+    counts: list[int] = []  # of each member's samples
+    sums: list[tuple[Tensor, Tensor]] = []  # of each member's probabilities, and of their entropies
     for member, outputs in posterior.outputs(block, samples, seed):
         logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
         probs = logits.softmax(-1, dtype=dtype)
         if keep_samples:
             kept.append(probs.clone())
-        if member == len(members):
-            members.append(_Mean())
-        members[member].add(probs, torch.special.entr(probs).sum(-1))
-    means = [each.mean() for each in members]
+        if member == len(sums):
+            counts.append(1)
+            sums.append((probs, _entropy(probs)))
+        else:
+            counts[member] += 1
+            sums[member][0].add_(probs)
+            sums[member][1].add_(_entropy(probs))
+    means = [(probs / count, entropies / count) for (probs, entropies), count in zip(sums, counts, strict=True)]
     stacked = torch.stack(kept) if kept else None
     if len(means) == 1:
         return Predictive(*means[0], stacked)
-    whole_mean = _Mean()
-    for each in means:
-        whole_mean.add(*each)
-    of_members = sum((torch.special.entr(probs).sum(-1) for probs, _ in means[1:]), torch.special.entr(means[0][0]).sum(-1))
-    return Predictive(*whole_mean.mean(), stacked, of_members / len(means))
+    columns = [*zip(*means, strict=True), [_entropy(probs) for probs, _ in means]]
+    probs, aleatoric, members_entropy = (sum(each[1:], each[0]) / len(means) for each in columns)
+    return Predictive(probs, aleatoric, stacked, members_entropy)
 
 
-class _Mean:
-    """A running mean of probabilities and of their entropies."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._probs = self._entropies = torch.empty(0)
-
-    def add(self, probs: Tensor, entropies: Tensor) -> None:
-        """Count one network; the first one's tensors are used up."""
-        self._count += 1
-        if self._count == 1:
-            self._probs, self._entropies = probs.clone(), entropies.clone()
-        else:
-            self._probs += probs
-            self._entropies += entropies
-
-    def mean(self) -> tuple[Tensor, Tensor]:
-        """The mean of both."""
-        return self._probs / self._count, self._entropies / self._count
+def _entropy(probs: Tensor) -> Tensor:
+    total: Tensor = torch.special.entr(probs).sum(-1)
+    return total

@@ -1,4 +1,4 @@
-"""Seeds derived from a seed and a place, so that every draw can be repeated without replaying those before it."""
+"""Seeds derived from a seed and a place, so that every draw can be repeated on its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["derived_seed", "generator_for", "preserved_global_state", "seed_glob
 
 
 def derived_seed(seed: int, *place: int | str) -> int:
-    """A seed in ``0 … 2**63 - 1`` that depends on ``seed`` and every part of ``place``, and on nothing else."""
+    """A seed in ``0 … 2**63 - 1`` that depends only on ``seed`` and every part of ``place``."""
     digest = hashlib.blake2b(repr((operator.index(seed), *place)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
@@ -30,7 +30,7 @@ def generator_for(device: torch.device, seed: int, *place: int | str) -> torch.G
 def seed_globally(seed: int, *place: int | str, everything: bool = False) -> None:
     """Seed PyTorch's global generators (dropout, samplers); with ``everything`` NumPy's and Python's too (augmentation)."""
     derived = derived_seed(seed, *place)
-    # Not torch.manual_seed: without a GPU in use it records a traceback for later, a millisecond at every call.
+    # Not torch.manual_seed: without a GPU in use it records a traceback, which takes a millisecond.
     torch.default_generator.manual_seed(derived)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(derived)
@@ -43,7 +43,7 @@ def seed_globally(seed: int, *place: int | str, everything: bool = False) -> Non
 
 @contextmanager
 def preserved_global_state(device: torch.device) -> Iterator[None]:
-    """Give the caller's global generators back as they were."""
+    """Restore the caller's global generators at the end."""
     numpy_state, python_state = np.random.get_state(), random.getstate()
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
@@ -56,7 +56,7 @@ def preserved_global_state(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """PyTorch's global generator starts from ``seed`` in here, and is what it was afterwards: for initial weights."""
+    """Seed PyTorch's global generator, and restore it at the end: for initial weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -10,31 +10,41 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save, save_file
 from torch import Tensor
 
 from calibayes.atomic_file import atomic_file
 
-__all__ = ["NewerFileError", "TreeFileError", "read_tree", "write_tree"]
+__all__ = ["NewerFileError", "TreeFileError", "read_tree", "tree_bytes", "write_tree"]
 
 _KEY = "calibayes"
 
 
 class TreeFileError(Exception):
-    """The file is torn, or not one of ours; callers turn this into a named error."""
+    """The file is truncated, or not one of ours; callers turn this into a named error."""
 
 
 class NewerFileError(TreeFileError):
-    """The file is whole, but of a format that this version does not know."""
+    """The file has a format that this version does not know."""
 
 
 def write_tree(path: Path, kind: str, tree: Any) -> None:
-    """Write ``tree`` so that ``path`` holds either the old file or the whole new one, whenever the machine stops."""
+    """Write ``tree`` atomically to ``path``."""
+    tensors, metadata = _contents(kind, tree)
+    with atomic_file(path) as unfinished:
+        save_file(tensors, unfinished, metadata=metadata)
+
+
+def tree_bytes(kind: str, tree: Any) -> bytes:
+    """Return the bytes of the file that `write_tree` writes."""
+    tensors, metadata = _contents(kind, tree)
+    return save(tensors, metadata=metadata)
+
+
+def _contents(kind: str, tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     tensors: dict[str, Tensor] = {}
     body = json.dumps(_encoded(tree, tensors, ""))
-    header = json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})
-    with atomic_file(path) as unfinished:
-        save_file(tensors, unfinished, metadata={_KEY: header})
+    return tensors, {_KEY: json.dumps({"kind": kind, "format": 1, "crc32": _checksum(body, tensors), "tree": body})}
 
 
 def read_tree(path: Path, kind: str) -> Any:
@@ -88,7 +98,7 @@ def _decoded(value: Any, tensors: dict[str, Tensor]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$tensor" in value:
-        return tensors.pop(value["$tensor"])  # one that is named twice would be larger in memory than in the file
+        return tensors.pop(value["$tensor"])  # at most once, so that it cannot be larger in memory than in the file
     if "$tuple" in value:
         return tuple(_decoded(part, tensors) for part in value["$tuple"])
     if "$pairs" in value:

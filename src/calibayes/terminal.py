@@ -34,11 +34,11 @@ __all__ = [
 ]
 
 EXIT_FAILED = 1
-"""Something that was asked for could not be done, such as one of many trials."""
+"""Part of the work failed, such as one of many trials."""
 EXIT_INVALID_INPUT = 2
-"""The command or its files cannot be used as they are; nothing was done."""
+"""The command or its files are invalid; nothing was done."""
 EXIT_INTERRUPTED = 130
-"""Ctrl-C ended the program: the code that shells expect."""
+"""Ctrl-C ended the program; shells expect this code."""
 
 _WIDTH = 110  # where there is no terminal
 
@@ -58,28 +58,23 @@ def status_console(stream: TextIO | None = None) -> Console:
 
 
 def progress_console(progress: bool | None, stream: TextIO | None = None) -> Console | None:
-    """Return where to show progress, or None for nowhere.
-
-    Args:
-        progress: whether to show it; by default if the stream is a terminal.
-        stream: standard error by default.
-    """
+    """Return a console for progress, or None to show nothing; by default, progress is shown if the stream is a terminal."""
     shown = (sys.stderr if stream is None else stream).isatty() if progress is None else progress
     return status_console(stream) if shown else None
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print text as it is, in lines of any length and without rich's markup."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    """Print text as it is, in lines of any length, without rich's markup."""
+    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def print_error(error: object) -> None:
-    """Print an error as one line on standard error, whatever it holds, and its notes below."""
+    """Print an error as one line on standard error, and its notes below."""
     print(f"calibayes: {' '.join(str(error).split())}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
 
 
 def as_text(results: RenderableType, width: int = _WIDTH) -> str:
-    """Return what a console would show, without colours and without blanks at the ends of lines."""
+    """Return the text that a console would show, without colours and trailing blanks."""
     from rich.console import Console
 
     text = io.StringIO()
@@ -96,14 +91,14 @@ def print_results(console: Console, results: RenderableType, width: int = _WIDTH
 
 
 def print_written(console: Console, folder: Path, files: Mapping[str, str], seconds: float, then: Sequence[str]) -> None:
-    """Print how long it took, which files there are now, and what to do next."""
+    """Print the time taken, the files written, and the next steps."""
     width = max(len(str(folder / name)) for name in files)
     lines = [f"  {folder / name!s:<{width}}  {what}" for name, what in files.items()]
     print_line(console, "\n".join(["", f"Done in {seconds:.0f} s. Written:", *lines, "", *then]))
 
 
 def typed_command() -> str:
-    """Return the command as the user typed it, for records and for advice on how to go on."""
+    """Return the command as the user typed it, for records and for advice on how to continue."""
     return shlex.join(["calibayes", *sys.argv[1:]])
 
 
@@ -113,8 +108,8 @@ class ProgressDisplay:
 
     Args:
         console: where to show it; ``None`` shows nothing.
-        in_bytes: whether what is counted are bytes, shown with their rate.
-        keep: whether the bar stays when all is done.
+        in_bytes: count bytes, and show their rate.
+        keep: leave the bar on the terminal at the end.
 
     Examples:
         >>> with ProgressDisplay(None) as display:
@@ -129,42 +124,34 @@ class ProgressDisplay:
         self._task: Any = None
         if not self.on_terminal:
             return
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
+        from rich import progress as rich
 
-        timing = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()) if in_bytes else (TimeElapsedColumn(),)
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            *timing,
-            TextColumn("{task.fields[detail]}", markup=False),
+        timing = (rich.DownloadColumn(), rich.TransferSpeedColumn(), rich.TimeRemainingColumn())
+        self._bar = rich.Progress(
+            rich.TextColumn("{task.description}", markup=False),
+            rich.BarColumn(),
+            *(timing if in_bytes else (rich.TimeElapsedColumn(),)),
+            rich.TextColumn("{task.fields[detail]}", markup=False),
             console=console,
             transient=not keep,
         )
 
     def begin(self, description: str, total: float | None) -> None:
-        """Start a bar, in the place of one that was there."""
+        """Start a bar, in place of the previous one."""
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(description, total=total, detail="")
 
     def update(self, completed: float, **fields: Any) -> None:
-        """Show how much is done; ``fields`` may change the ``description``, the ``total`` and the ``detail`` after the bar."""
+        """Show the progress; ``fields`` may change the ``description``, the ``total`` and the ``detail`` after the bar."""
         if self._bar is not None:
             self._bar.update(self._task, completed=completed, **fields)
 
     def note(self, text: str) -> None:
-        """Print a line that stays, above the bar where there is one."""
+        """Print a line that stays, above the bar if there is one."""
         if self.console is not None:
-            with contextlib.suppress(OSError):  # a log on a full disk is no reason to stop the work
+            with contextlib.suppress(OSError):  # a full disk under a log must not stop the work
                 print_line(self.console, text)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Threads where they pay."""
+"""Run small operations in one thread."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 
 __all__ = ["in_one_thread"]
 
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
-def in_one_thread(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+def in_one_thread(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Run a function of thousands of small operations in one thread.
 
-    Shared between threads each is hardly faster, and where other work has one of the cores, every operation waits for the
-    thread that has to wait for it: ten times as long.
+    With more threads each is hardly faster, and if other work occupies a core, every operation waits for the thread on that
+    core, which takes ten times as long.
     """
 
     @wraps(function)
-    def run(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
         before = torch.get_num_threads()
         if before == 1:
             return function(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The wording of values, lists, counts, sizes and durations in messages: on one line, whatever they hold."""
+"""Write values, lists, counts, sizes and durations in messages, on one line."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ def shown(value: object) -> str:
         >>> shown("two\nlines"), shown("x" * 99)[-5:]
         ("'two\\nlines'", "xxx…'")
     """
-    text = str(value)
-    return repr(text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…")
+    return repr(_cut(str(value)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
 
 
 def shortened(value: object) -> str:
@@ -42,8 +45,7 @@ def shortened(value: object) -> str:
         >>> shortened({"lam": 10.0}), shortened(list(range(99)))[-8:]
         ("{'lam': 10.0}", '5, 16, …')
     """
-    text = repr(value)
-    return text if len(text) <= _VALUE_LIMIT else text[: _VALUE_LIMIT - 1] + "…"
+    return _cut(repr(value))
 
 
 def listed(values: Iterable[object]) -> str:
@@ -87,13 +89,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """Quote a path; of a long one the end, which says more than the beginning."""
+    """Quote a path, cut at the beginning when it is long."""
     name = str(path)
     return repr(name if len(name) <= _PATH_LIMIT else "…" + name[1 - _PATH_LIMIT :])
 
 
 def percent(value: float) -> str:
-    """Write a fraction in per cent, with a decimal only where it would otherwise read as none or all.
+    """Write a fraction in per cent, with a decimal only where it would otherwise read as 0 or 100 %.
 
     Examples:
         >>> percent(0.731), percent(0.9987), percent(0.004)
@@ -126,7 +128,7 @@ def clock(seconds: float) -> str:
 
 
 def type_name(value: object) -> str:
-    """Describe what kind of thing ``value`` is, and what it holds.
+    """Describe the type of ``value`` and its contents.
 
     Examples:
         >>> type_name([1, "a"]), type_name({"x": 0}), type_name(0.5)

@@ -24,14 +24,14 @@ def oracle(r: Tensor, u: Tensor, width: float) -> Tensor:
 def assert_agrees(r: Tensor, u: Tensor, width: float, rtol: float = 1e-10) -> None:
     """Value and both gradients, each within ``rtol`` of its own largest entry and of every entry that matters."""
     leading = torch.rand(r.shape[:-1], dtype=torch.float64) + 0.5
-    found: list[Tensor | None] = []
+    result: list[Tensor | None] = []
     expected: list[Tensor | None] = []
-    for function, results in ((quadratic_form, found), (oracle, expected)):
+    for function, results in ((quadratic_form, result), (oracle, expected)):
         r_, u_ = r.clone().requires_grad_(), u.clone().requires_grad_()
         value = function(r_, u_, width)
         (value.double() * leading).sum().backward()
         results += [value.detach(), r_.grad, u_.grad]
-    for ours, theirs in zip(found, expected, strict=True):
+    for ours, theirs in zip(result, expected, strict=True):
         assert ours is not None
         assert theirs is not None
         assert ours.dtype == r.dtype

@@ -25,8 +25,8 @@ def test_settings_must_be_positive(measure: Callable[..., Any], name: str, value
 @pytest.mark.parametrize(
     ("measure", "setting", "message"),
     [
-        (WMMCE, {"mode": "smooth"}, r"`mode` to be one of .*, but got 'smooth'"),
-        (MMCE, {"normalization": "none"}, r"`normalization` to be one of .*, but got 'none'"),
+        (WMMCE, {"mode": "smooth"}, "`mode` to be 'soft' or 'hard', but got 'smooth'"),
+        (MMCE, {"normalization": "none"}, "`normalization` to be 'paper' or 'reference', but got 'none'"),
         (DECE, {"bins": 0}, "`bins` to be a positive integer, but got 0"),
         (DECE, {"bins": 2.5}, r"`bins` to be a positive integer, but got 2\.5"),
         (DECE, {"bins": True}, "`bins` to be a positive integer, but got True"),

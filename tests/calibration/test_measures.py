@@ -83,8 +83,8 @@ def test_wmmce_is_the_papers_equation(n: int, width: float) -> None:
     for _ in range(5):
         probs, targets = batch(n, 4)
         expected = equation_weighted(*hard_scores(probs, targets), width)
-        found = float(wmmce(probs, targets, scores="hard", kernel_width=width))
-        assert found == pytest.approx(expected, rel=1e-9)
+        result = float(wmmce(probs, targets, scores="hard", kernel_width=width))
+        assert result == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("right", [True, False])
@@ -102,8 +102,8 @@ def test_soft_wmmce_is_the_same_form_with_soft_membership(width: float) -> None:
     n_c = math.fsum(c)
     assert 1 < n_c < 29
     u = [c_i * (1 - r_i) / n_c - (1 - c_i) * r_i / (30 - n_c) for r_i, c_i in zip(r, c, strict=True)]
-    found = float(wmmce(probs, targets, kernel_width=width, tau_r=0.02, tau_c=0.05))
-    assert found == pytest.approx(form(u, r, width), rel=1e-10)
+    result = float(wmmce(probs, targets, kernel_width=width, tau_r=0.02, tau_c=0.05))
+    assert result == pytest.approx(form(u, r, width), rel=1e-10)
 
 
 @pytest.mark.parametrize("scores", ["soft", "hard"])
@@ -114,8 +114,8 @@ def test_reference_normalisation_divides_twice(scores: str) -> None:
     c = correctness(probs, targets, 1e-2 if soft else None).tolist()
     n_c = math.fsum(c)
     u = [c_i * (1 - r_i) / n_c**2 - (1 - c_i) * r_i / (25 - n_c) ** 2 for r_i, c_i in zip(r, c, strict=True)]
-    found = float(WMMCE(mode=scores, normalization="reference")(probs, targets))  # type: ignore[arg-type]
-    assert found == pytest.approx(form(u, r, 0.4), rel=1e-10)
+    result = float(WMMCE(mode=scores, normalization="reference")(probs, targets))  # type: ignore[arg-type]
+    assert result == pytest.approx(form(u, r, 0.4), rel=1e-10)
 
 
 @pytest.mark.parametrize("width", [0.01, 0.4])
@@ -125,8 +125,8 @@ def test_mmce(soft: bool, width: float) -> None:
     r = confidence(probs, 0.02 if soft else None).tolist()
     c = correctness(probs, targets, 0.05 if soft else None).tolist()
     u = [(c_i - r_i) / 30 for r_i, c_i in zip(r, c, strict=True)]
-    found = float(mmce(probs, targets, scores="soft" if soft else "hard", kernel_width=width, tau_r=0.02, tau_c=0.05))
-    assert found == pytest.approx(form(u, r, width), rel=1e-10)
+    result = float(mmce(probs, targets, scores="soft" if soft else "hard", kernel_width=width, tau_r=0.02, tau_c=0.05))
+    assert result == pytest.approx(form(u, r, width), rel=1e-10)
 
 
 def test_a_nearly_empty_soft_group_stays_bounded() -> None:
@@ -145,11 +145,11 @@ def test_a_nearly_empty_soft_group_stays_bounded() -> None:
 def test_dece_is_soft_binning(bins: int, temperature: float) -> None:
     probs, targets = batch(50, 4)
     r, c = hard_scores(probs, targets)
-    found = float(dece(probs, targets, scores="hard", bins=bins, temperature=temperature))
-    assert found == pytest.approx(soft_binning(r, [float(c_i) for c_i in c], bins, temperature), rel=1e-9)
+    result = float(dece(probs, targets, scores="hard", bins=bins, temperature=temperature))
+    assert result == pytest.approx(soft_binning(r, [float(c_i) for c_i in c], bins, temperature), rel=1e-9)
     r, soft = confidence(probs, 1e-3).tolist(), correctness(probs, targets, 1e-2).tolist()
-    found = float(dece(probs, targets, bins=bins, temperature=temperature))
-    assert found == pytest.approx(soft_binning(r, soft, bins, temperature), rel=1e-9)
+    result = float(dece(probs, targets, bins=bins, temperature=temperature))
+    assert result == pytest.approx(soft_binning(r, soft, bins, temperature), rel=1e-9)
 
 
 @pytest.mark.parametrize("norm", [1.0, 2.0, 3.0])

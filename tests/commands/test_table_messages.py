@@ -52,7 +52,7 @@ BAD: dict[str, tuple[str, bytes | None, str]] = {
     "no ending": ("t", GOOD.encode(), "the name has no ending"),
     "no JSON": ("t.jsonl", (LINES + "{\n").encode(), "line 61: this is not JSON"),
     "a nested object": ("t.jsonl", (LINES + '{"label": {}}\n').encode(), "line 61: 'label' holds a nested object"),
-    "a torn Parquet file": ("t.parquet", b"PAR1" + bytes(99), "not a whole Parquet file"),
+    "a torn Parquet file": ("t.parquet", b"PAR1" + bytes(99), "not a complete Parquet file"),
     "no Parquet file": ("t.parquet", GOOD.encode(), "not a .parquet file"),
     "no Excel file": ("t.xlsx", GOOD.encode(), "not a .xlsx file"),
 }
@@ -100,7 +100,7 @@ def test_a_torn_workbook_has_one_message(tmp_path: Path) -> None:
     pytest.importorskip("openpyxl", reason="needs the extra excel")
     (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04" + bytes(99))
     (message,) = refusals(tmp_path / "t.xlsx", tmp_path)
-    assert "not a whole .xlsx file" in message
+    assert "not a complete .xlsx file" in message
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def special(tmp_path: Path) -> Iterator[dict[str, Path]]:
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket"])
 def test_what_is_no_file_is_refused_at_once(kind: str, special: dict[str, Path], tmp_path: Path) -> None:
     (message,) = refusals(special[kind], tmp_path)
-    assert f"this is {kind}. Write what it gives to a file" in message
+    assert f"this is {kind}. Write its output to a file" in message
 
 
 def test_a_pipe_among_texts_images_or_settings_is_refused_at_once(tmp_path: Path) -> None:

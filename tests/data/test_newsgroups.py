@@ -115,7 +115,7 @@ def test_an_article_that_is_lost_is_noticed(made_up: Path, tmp_path: Path) -> No
     train.symlink_to(made_up / "20news-bydate" / "20news-bydate-train")
     test = tmp_path / "20news-bydate" / "20news-bydate-test"
     (test / "sci.two").rename(test / "sci.three")
-    with pytest.raises(DataError, match=r"must have the same groups, but 'sci.three' is in one only"):
+    with pytest.raises(DataError, match=r"must have the same groups, but 'sci.three' is in only one"):
         newsgroups(validation=50, folder=tmp_path)
     (test / "sci.three" / "0").unlink()
     with pytest.raises(DataError, match=r"Expected 90 articles in .*20news-bydate-test', but found 89"):

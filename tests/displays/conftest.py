@@ -1,4 +1,4 @@
-"""Figures without a screen, and what every picture has to keep to."""
+"""Figures without a screen, and checks that every picture must pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _without_a_screen() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def simulated() -> tuple[Tensor, Tensor]:
-    """Predictions of ten classes by a classifier that is too sure, and the truth."""
+    """Predictions of ten classes by an overconfident classifier, and the truth."""
     generator = torch.Generator().manual_seed(0)
     targets = torch.randint(10, (2000,), generator=generator)
     strength = 1 + 3 * torch.rand(2000, 1, generator=generator, dtype=torch.float64)
@@ -36,10 +36,10 @@ def simulated() -> tuple[Tensor, Tensor]:
 
 @pytest.fixture
 def inside() -> Callable[[Figure], None]:
-    """Fails unless all that is drawn in a figure, its text first of all, lies within it."""
+    """Fails unless everything drawn in a figure, especially text, lies within it."""
 
     def check(figure: Figure) -> None:
-        figure.savefig(io.BytesIO())  # the layout is made when the figure is drawn
+        figure.savefig(io.BytesIO())  # drawing computes the layout
         every: list[Any] = figure.findobj(Axes)
         boxes: list[Any] = [ax.get_tightbbox() for ax in every]
         boxes += [text.get_window_extent() for ax in every for text in ax.texts]

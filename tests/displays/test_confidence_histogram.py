@@ -30,8 +30,8 @@ def heights(ax: Axes, label: str) -> dict[float, tuple[float, float]]:
 
 
 def line(ax: Axes, word: str) -> float:
-    (found,) = [each for each in ax.lines if str(each.get_label()).startswith(word)]
-    return float(np.asarray(found.get_xdata())[0])
+    (mean,) = [each for each in ax.lines if str(each.get_label()).startswith(word)]
+    return float(np.asarray(mean.get_xdata())[0])
 
 
 def counted(probs: Tensor, targets: Tensor, bins: int) -> tuple[Tensor, Tensor]:
@@ -72,7 +72,7 @@ def test_the_lines_are_accuracy_and_mean_confidence(simulated: tuple[Tensor, Ten
     assert (gap.get_x(), gap.get_width()) == pytest.approx((accuracy(probs, targets), mean - accuracy(probs, targets)))  # type: ignore[attr-defined]
 
 
-def test_the_legend_says_what_is_what_and_in_which_direction_the_gap_goes() -> None:
+def test_the_legend_names_the_colours_and_the_direction_of_the_gap() -> None:
     probs = torch.tensor([[0.6, 0.4], [0.7, 0.3]], dtype=torch.float64)
     legend: Any = drawn(ConfidenceHistogramDisplay.from_predictions(probs, torch.tensor([0, 0]))).get_legend()
     words = [text.get_text() for text in legend.get_texts()]
@@ -90,7 +90,7 @@ def test_weights_count_examples_more_than_once(simulated: tuple[Tensor, Tensor])
     assert weighted.confidence == pytest.approx(repeated.confidence)
 
 
-def test_shares_that_hang_down_are_written_without_a_sign(simulated: tuple[Tensor, Tensor]) -> None:
+def test_mirrored_shares_are_written_without_a_sign(simulated: tuple[Tensor, Tensor]) -> None:
     probs, targets = simulated
     ax = drawn(ConfidenceHistogramDisplay.from_predictions(probs, (targets + 1) % 10), kind="mirrored")
     ax.figure.draw_without_rendering()  # type: ignore[union-attr]
@@ -130,15 +130,15 @@ def test_from_estimator_is_from_predictions_of_its_probabilities() -> None:
     inputs = generator.normal(size=(200, 3))
     labels = np.where(inputs[:, 0] + generator.normal(size=200) > 0, "yes", "no")
     model = GaussianNB().fit(inputs, labels)
-    made = ConfidenceHistogramDisplay.from_estimator(model, inputs, labels, bins=10)
+    display = ConfidenceHistogramDisplay.from_estimator(model, inputs, labels, bins=10)
     same = ConfidenceHistogramDisplay.from_predictions(model.predict_proba(inputs), (labels == "yes").astype(int), bins=10)
-    assert made.name == "GaussianNB"
-    assert made.right.tolist() == same.right.tolist()
-    assert made.wrong.tolist() == same.wrong.tolist()
-    assert made.accuracy == pytest.approx(model.score(inputs, labels))
+    assert display.name == "GaussianNB"
+    assert display.right.tolist() == same.right.tolist()
+    assert display.wrong.tolist() == same.wrong.tolist()
+    assert display.accuracy == pytest.approx(model.score(inputs, labels))
 
 
-def test_what_is_wrong_is_refused(simulated: tuple[Tensor, Tensor]) -> None:
+def test_invalid_arguments_are_rejected(simulated: tuple[Tensor, Tensor]) -> None:
     probs, targets = simulated
     wrong_kind: Any = "overlaid"
     with pytest.raises(InvalidArgumentError, match=r"`kind` to be one of \('stacked', 'mirrored'\), but got 'overlaid'"):

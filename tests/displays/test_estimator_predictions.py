@@ -56,7 +56,7 @@ def test_a_label_it_was_not_fitted_on_is_quoted(display: Any) -> None:
         display.from_estimator(model, INPUTS[:3], ["a", "b", "z"])
 
 
-def test_what_is_no_fitted_classifier_is_refused() -> None:
+def test_anything_but_a_fitted_classifier_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="RidgeClassifier has no `predict_proba`"):
         predictions_of(RidgeClassifier().fit(INPUTS, PLACES), INPUTS, PLACES)
     with pytest.raises(InvalidArgumentError, match=r"LogisticRegression has no `classes_`. Fit it first"):

@@ -32,8 +32,8 @@ def drawn(display: SweepDisplay, size: tuple[float, float] = (6, 4), **options: 
 
 
 def line(ax: Axes, label: str) -> Any:
-    (found,) = [each for each in ax.lines if each.get_label() == label]
-    return found
+    (match,) = [each for each in ax.lines if each.get_label() == label]
+    return match
 
 
 def written(ax: Axes) -> list[str]:
@@ -84,21 +84,21 @@ def test_lam_is_put_in_order() -> None:
 
 def test_a_data_frame_gives_the_same_as_a_mapping() -> None:
     runs = []
-    for scheme, found in VALUES.items():
-        by_lam = found if isinstance(found, dict) else {None: found}
+    for scheme, values in VALUES.items():
+        by_lam = values if isinstance(values, dict) else {None: values}
         runs += [
             {"scheme": scheme, "lam": lam, "seed": i, "ece": x} for lam, each in by_lam.items() for i, x in enumerate(each)
         ]
     frame = pd.DataFrame(runs).sample(frac=1, random_state=0)
-    made, same = SweepDisplay.from_frame(frame), SweepDisplay(VALUES)
+    display, same = SweepDisplay.from_frame(frame), SweepDisplay(VALUES)
     for scheme, points in same.curves.items():
-        assert np.asarray(made.curves[scheme]) == pytest.approx(np.asarray(points))
-    assert {scheme: made.references[scheme] for scheme in same.references} == {
+        assert np.asarray(display.curves[scheme]) == pytest.approx(np.asarray(points))
+    assert {scheme: display.references[scheme] for scheme in same.references} == {
         scheme: pytest.approx(point) for scheme, point in same.references.items()
     }
     renamed = frame.rename(columns={"scheme": "method", "lam": "weight", "ece": "nll"})
     other = SweepDisplay.from_frame(renamed, metric="nll", scheme="method", lam="weight")
-    assert other.curves == made.curves
+    assert other.curves == display.curves
 
 
 def test_a_scheme_run_at_zero_only_is_a_reference() -> None:
@@ -137,7 +137,7 @@ def test_a_zero_stands_a_decade_below_the_smallest() -> None:
     assert 0.5 < steps[0] / steps[1] < 2
 
 
-def test_as_many_are_written_as_there_is_room_for() -> None:
+def test_as_many_are_labelled_as_there_is_room_for() -> None:
     assert written(drawn(SweepDisplay(VALUES), (8, 4))) == ["0", "0.1", "0.3", "1", "3", "10", "30"]
     assert written(drawn(SweepDisplay(VALUES), (2.2, 2))) == ["0", "0.1", "1", "10"]
     crowded = {"ca-fnn": {lam: [1.0] for lam in np.linspace(2.0, 2.3, 10).tolist()}}
@@ -152,7 +152,7 @@ def test_the_vertical_axis_names_the_metric_and_what_is_better() -> None:
     assert drawn(SweepDisplay(VALUES, metric="seconds a step")).get_ylabel() == "seconds a step"
 
 
-def test_schemes_of_any_name_are_told_apart_without_colour() -> None:
+def test_schemes_of_any_name_can_be_distinguished_without_colour() -> None:
     values = {name: {1.0: [0.1], 10.0: [0.2]} for name in ("mixup", "dropout", "labels", "focal")} | {"plain": [0.3]}
     ax = drawn(SweepDisplay(values))
     assert [each.get_label() for each in ax.lines] == [*list(values)]

@@ -33,11 +33,11 @@ def legend_of(ax: Axes) -> list[str]:
 
 
 def flattened(probs: Tensor) -> Tensor:
-    """Less able than it was: the probabilities of every second example are those of the one before."""
+    """A worse classifier: the probabilities of every second example are those of the one before."""
     return probs.clone().index_copy_(0, torch.arange(1, len(probs), 2), probs[:-1:2])
 
 
-def test_the_curve_is_the_error_rate_among_the_surest() -> None:
+def test_the_curve_is_the_error_rate_among_the_most_confident() -> None:
     probs = torch.tensor([[0.55, 0.45], [0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], dtype=torch.float64)
     ((*points,),) = curves(drawn(RiskCoverageDisplay.from_predictions(probs, torch.tensor([0, 0, 0, 1]))))
     assert np.asarray(points) == pytest.approx(np.array([[0.25, 0], [0.5, 1 / 2], [0.75, 2 / 3], [1, 1 / 2]]))
@@ -102,7 +102,7 @@ def test_several_models_on_the_same_axes(simulated: tuple[Tensor, Tensor]) -> No
     assert ax.get_ylim()[1] > displays[0].error > displays[1].error, "the scale holds them all"
     lines = [line for line in ax.lines if line.get_gid() == "risk-coverage"]
     assert len({line.get_color() for line in lines}) == 3
-    assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in lines}) == 3, "told apart without colour"  # type: ignore[attr-defined]
+    assert len({str(line.get_linestyle()) + str(line._dash_pattern) for line in lines}) == 3, "distinguished without colour"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("width", [2.2, 6.0])
@@ -122,7 +122,7 @@ def test_errors_that_are_close_are_written_clear_of_each_other(
         assert all(box.y0 >= other.y1 - 0.5 or box.y1 <= other.y0 + 0.5 for other in boxes[:i])
 
 
-def test_a_few_sure_errors_do_not_set_the_scale(simulated: tuple[Tensor, Tensor]) -> None:
+def test_a_few_confident_errors_do_not_set_the_scale(simulated: tuple[Tensor, Tensor]) -> None:
     probs, targets = simulated
     sure = torch.eye(10, dtype=torch.float64)[:1]
     less_sure = 0.9 * probs + 0.01
@@ -178,12 +178,12 @@ def test_from_estimator_is_from_predictions_of_its_probabilities() -> None:
     inputs = generator.normal(size=(200, 3))
     labels = np.array(["b", "c", "a"])[(inputs + generator.normal(size=(200, 3))).argmax(-1)]
     model = LogisticRegression().fit(inputs, labels)
-    made = RiskCoverageDisplay.from_estimator(model, inputs, labels, target_accuracy=0.8)
+    display = RiskCoverageDisplay.from_estimator(model, inputs, labels, target_accuracy=0.8)
     numbers = np.array([["a", "b", "c"].index(label) for label in labels])
     same = RiskCoverageDisplay.from_predictions(model.predict_proba(inputs), numbers, target_accuracy=0.8)
-    assert curves(drawn(made)) == curves(drawn(same))
-    assert made.error == pytest.approx(1 - model.score(inputs, labels))
-    assert legend_of(drawn(made))[0].startswith("LogisticRegression: AURC")
+    assert curves(drawn(display)) == curves(drawn(same))
+    assert display.error == pytest.approx(1 - model.score(inputs, labels))
+    assert legend_of(drawn(display))[0].startswith("LogisticRegression: AURC")
 
 
 @pytest.mark.parametrize("target", [0, 1, 95, -0.5, float("nan")])

@@ -1,4 +1,4 @@
-"""The course of training: what is drawn is what was recorded, in panels that share their epochs."""
+"""The course of training: the panels show the recorded values over shared epochs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from calibayes.errors import InvalidArgumentError
 
 def rows(epochs: int = 6, *, kl: float = 500.0, calibration: float = 0.4, validation: bool = True) -> list[dict[str, float]]:
     """Epochs as `fit` records them; the validation NLL is lowest in the fourth."""
-    found = []
+    records = []
     for epoch in range(1, epochs + 1):
         row = {"epoch": float(epoch), "total": 2 / epoch, "cross_entropy": 1.5 / epoch, "lr": 0.001}
         row |= {"calibration": calibration / epoch, "kl": kl + 10 * epoch if kl else 0.0}
         if validation:
             row |= {"val_nll": 1 + 0.1 * abs(epoch - 4), "val_ece": 0.05 * epoch, "val_accuracy": 1 - 0.5 / epoch}
-        found.append(row)
-    return found
+        records.append(row)
+    return records
 
 
 def curves(ax: Axes) -> dict[str, list[float]]:
@@ -66,7 +66,7 @@ def test_every_curve_is_a_column_of_the_history() -> None:
         ({"calibration": 0.0}, ["loss", "kl", "ece", "accuracy"]),
     ],
 )
-def test_terms_that_are_not_there_have_no_panel(options: dict[str, Any], panels: list[str]) -> None:
+def test_absent_terms_have_no_panel(options: dict[str, Any], panels: list[str]) -> None:
     shown = drawn(HistoryDisplay(epochs=rows(**options)))
     assert list(shown.axes_) == panels
     assert "validation NLL" in curves(shown.ax_) or "ece" not in panels
@@ -94,7 +94,7 @@ def test_panels_share_the_axis_of_epochs_and_stand_below_each_other() -> None:
 
 
 @pytest.mark.parametrize(("layout", "in_a_grid"), [(None, True), (None, False), ("constrained", True)])
-def test_the_panels_keep_to_the_place_of_the_axes(layout: Any, in_a_grid: bool) -> None:
+def test_the_panels_stay_in_the_place_of_the_axes(layout: Any, in_a_grid: bool) -> None:
     figure = Figure(figsize=(8, 8), layout=layout)
     ax = figure.subplots(2, 2)[0, 1] if in_a_grid else figure.add_axes((0.55, 0.55, 0.4, 0.4))
     place, others = ax.get_position(), [each for each in figure.axes if each is not ax]
@@ -114,9 +114,9 @@ def test_the_best_epoch_is_marked_in_every_panel() -> None:
     kept = drawn(HistoryDisplay(epochs=rows(), best_epoch=2))
     assert [best(ax) for ax in kept.axes_.values()] == [[2.0]] * 5
     assert kept.ax_.get_title(loc="right") == "⋮ weights kept: epoch 2"
-    found = drawn(HistoryDisplay(epochs=rows()))
-    assert [best(ax) for ax in found.axes_.values()] == [[4.0]] * 5
-    assert found.ax_.get_title(loc="right") == "⋮ lowest NLL: epoch 4"
+    display = drawn(HistoryDisplay(epochs=rows()))
+    assert [best(ax) for ax in display.axes_.values()] == [[4.0]] * 5
+    assert display.ax_.get_title(loc="right") == "⋮ lowest NLL: epoch 4"
     without = drawn(HistoryDisplay(epochs=rows(validation=False)))
     assert [best(ax) for ax in without.axes_.values()] == [[]] * 3
     assert without.ax_.get_title(loc="right") == ""

@@ -142,7 +142,7 @@ class Drifting(torch.optim.SGD):
 
 
 def refused() -> dict[str, str]:
-    """What `fit` says when processes have been given different data or settings, or a network that cannot be shared."""
+    """Messages of `fit` for processes with different data or settings, or a network that cannot be shared."""
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     x, y = data(0, 40)
     whole = TensorDataset(x, y)

@@ -17,7 +17,7 @@ Results = dict[int, list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What each process of each group found."""
+    """The results of each process of each group."""
     found: Results = {}
     for processes in (1, 2, 3):
         folder = tmp_path_factory.mktemp(f"processes{processes}")

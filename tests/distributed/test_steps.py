@@ -63,7 +63,7 @@ REFUSED = {
     "validation": "DataError: Processes [1, 2] of 3 were given other data or settings than process 0",
     "sampler": "DataError: The DataLoader of `train` has a sampler that gives each process other examples",
     "own order": "DataError: The DataLoader of `train` gives processes [1, 2] other examples than process 0",
-    "own forward": "UnsupportedNetworkError: '1' (OwnForward) is a batch norm with a `forward` of its own",
+    "own forward": "UnsupportedNetworkError: '1' (OwnForward) is a batch norm with its own `forward`",
     "one example": "DataError: ",
     "skipping": "UnsupportedNetworkError: The network runs other batch norms in some processes than in others",
     "drift": "DriftError: Processes [1, 2] have other weights than process 0 after epoch 1",

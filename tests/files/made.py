@@ -11,7 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import pytest
 import torch
 from pyarrow import parquet
 
@@ -61,11 +63,14 @@ def records(n: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def write_records(path: Path, body: list[dict[str, Any]]) -> Path:
-    """As Parquet, JSON lines or CSV, by the name of the file, each with values as it has them."""
+    """As Parquet, JSON lines, Excel or CSV, by the name of the file, each with values as it has them."""
     if path.suffix == ".parquet":
         parquet.write_table(pa.Table.from_pylist(body), path)
     elif path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(record, default=str) + "\n" for record in body))
+    elif path.suffix == ".xlsx":
+        pytest.importorskip("openpyxl", reason="needs the extra excel")
+        pd.DataFrame(body).to_excel(path, index=False)
     else:
         write_csv(path, [["" if value is None else str(value) for value in record.values()] for record in body], tuple(body[0]))
     return path

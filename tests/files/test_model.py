@@ -94,8 +94,8 @@ def changed(saved: Path, path: Path, place: str, value: Any) -> Path:
         ("network.sizes.hidden", [10**9], "'hidden'"),
         ("network.sizes.hidden", [4096] * 16, "describes a network of"),
         ("network.sizes.hidden", [7], "another architecture"),
-        ("network.sizes.inputs", 10**6, "does not take what its columns become"),
-        ("network.sizes.inputs", 3, "does not take what its columns become"),
+        ("network.sizes.inputs", 10**6, "does not fit the inputs that its columns give"),
+        ("network.sizes.inputs", 3, "does not fit the inputs that its columns give"),
         ("network.sizes.classes", 1, "'classes'"),
         ("posterior", None, "damaged"),
         ("posterior.state", {"mu": 3}, "a posterior with weights"),
@@ -137,7 +137,7 @@ def test_a_file_cannot_describe_more_than_it_holds(saved: Path, tmp_path: Path) 
 def test_weights_that_are_too_large_give_no_answer(saved: Path, tmp_path: Path) -> None:
     state = read_tree(saved, KIND)["posterior"]["state"]
     huge = {name: torch.full_like(value, 3e38) for name, value in state.items()}
-    with pytest.raises(ModelFileError, match="probabilities are no numbers"):
+    with pytest.raises(ModelFileError, match="probabilities are not finite"):
         load(changed(saved, tmp_path / "m.safetensors", "posterior.state", huge)).predict(FRAME)
 
 
@@ -183,5 +183,27 @@ def test_files_that_are_none_of_ours_are_refused_and_nothing_in_them_is_run(save
         load(tmp_path / "newer")
     with pytest.raises(ModelFileError, match="there is no such file"):
         load(tmp_path / "none")
-    with pytest.raises(ModelFileError, match="this is no file"):
+    with pytest.raises(ModelFileError, match="this is not a file"):
         load(tmp_path)
+
+
+def test_a_model_that_can_be_kept_nowhere_is_not_said_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibayes.files.model.gettempdir", lambda: str(tmp_path / "gone"))
+    monkeypatch.setattr("calibayes.files.model._SPARE_FOLDERS", ())
+    with pytest.raises(ModelFileError, match=r"cannot be written: No such file or directory\.$"):
+        table_model().save_or_keep(tmp_path / "gone" / "model")
+
+
+def test_a_model_is_kept_in_a_spare_folder_where_no_temporary_one_can_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    (tmp_path / "spare").mkdir()
+    monkeypatch.setattr("calibayes.files.model.gettempdir", gone)
+    monkeypatch.setattr("calibayes.files.model._SPARE_FOLDERS", (str(tmp_path / "spare"),))
+    with pytest.raises(ModelFileError, match="The model is kept in"):
+        table_model().save_or_keep(tmp_path / "gone" / "model")
+    (kept,) = (tmp_path / "spare").rglob("model")
+    assert load(kept).classes == table_model().classes

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from calibayes.errors import DataError
-from calibayes.files.rows import read_rows
+from calibayes.files.read_rows import read_rows
 from calibayes.files.split import labels_of, parts_of
 from calibayes.tables import RowBlock, frame_block
 

@@ -117,8 +117,8 @@ def test_what_makes_no_sense_is_refused(
 @pytest.mark.parametrize(
     ("labels", "told"),
     [
-        (["small", ""], "6 rows without a class in 'kind' that the model knows: leave them out before calibayes evaluate."),
-        (["small", "tiny"], "6 rows without a class in 'kind' that the model knows, like 'tiny': leave"),
+        (["small", ""], "6 rows without a class in 'kind' that the model knows: remove them before calibayes evaluate."),
+        (["small", "tiny"], "6 rows without a class in 'kind' that the model knows, like 'tiny': remove"),
         (["", ""], "12 rows without a class"),
     ],
 )

@@ -13,9 +13,9 @@ from PIL import Image
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files import DataSettings, load, predict_file, train
-from calibayes.files.folders import folder_blocks, labelled_files
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.prepare import prepare
+from calibayes.files.read_rows import folder_blocks, labelled_files
 from calibayes.files.text_coding import TextCoding, rarity
 from calibayes.networks import WordBag
 from calibayes.tables import TableOptions, frame_block
@@ -127,7 +127,7 @@ def test_folders_that_cannot_be_learnt_from_are_refused(tmp_path: Path) -> None:
         prepare(folder, DataSettings(text=("body",)))
     torn = folder / "left" / "0.jpg"
     torn.write_bytes(torn.read_bytes()[:300])
-    with pytest.raises(DataError, match=r"left/0.jpg'.*no whole PNG or JPEG"):
+    with pytest.raises(DataError, match=r"left/0.jpg'.*not a complete PNG or JPEG"):
         prepare(folder, DataSettings())
     torn.unlink()
     (folder / "left" / "notes.txt").write_text("words")
@@ -149,7 +149,7 @@ def test_hidden_folders_are_not_read_and_links_and_names_that_lead_nowhere_are_r
             labelled_files(tmp_path)
         place.unlink()
     (tmp_path / "sea" / os.fsdecode(b"\xff.txt")).write_text("words")
-    with pytest.raises(DataError, match=r"this name is no UTF-8 text\. Rename it"):
+    with pytest.raises(DataError, match=r"this name is not UTF-8 text\. Rename it"):
         list(folder_blocks(tmp_path, TableOptions()))
 
 

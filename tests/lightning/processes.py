@@ -20,18 +20,7 @@ import torch
 pytest.importorskip("lightning")
 from lightning.pytorch import Callback
 from tests.lightning.own import OwnModule
-from tests.lightning.toy import (
-    SCHEMES,
-    adam,
-    data,
-    loader,
-    module,
-    perceptron,
-    posterior_and_objective,
-    state,
-    trainer,
-    with_batch_norm,
-)
+from tests.lightning.toy import SCHEMES, adam, data, loader, module, perceptron, state, trainer, with_batch_norm
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, DistributedSampler, Sampler, TensorDataset
 
@@ -136,11 +125,11 @@ def trained(
 
 def ensemble(rank: int, size: int) -> dict[str, Any]:
     """A point, and a distribution whose standard deviations have no gradient in the first epochs; averaged."""
-    posterior, objective = posterior_and_objective("ca-fnn", with_batch_norm(dropout=0.0))
+    point = module("ca-fnn", lambda: with_batch_norm(dropout=0.0))
     warm = cb.MeanField(with_batch_norm(dropout=0.0), init_std=0.05, epochs_before=4)
-    members = cb.Ensemble([posterior, warm])
+    members = cb.Ensemble([point.posterior, warm])
     settings: dict[str, Any] = {"optimizer": adam, "samples": 2, "evaluation_samples": 4, "seed": 3}
-    here = CalibayesModule(members, replace(objective, beta=0.1), averaging=cb.EMA(0.9), **settings)
+    here = CalibayesModule(members, replace(point.objective, beta=0.1), averaging=cb.EMA(0.9), **settings)
     return fitted(here, rank, size)
 
 

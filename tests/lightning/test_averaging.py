@@ -14,19 +14,7 @@ from calibayes.errors import CheckpointError, DataError, InvalidArgumentError
 
 pytest.importorskip("lightning")
 from lightning.pytorch.callbacks import ModelCheckpoint
-from tests.lightning.toy import (
-    MARKS,
-    N,
-    adam,
-    data,
-    loader,
-    module,
-    perceptron,
-    posterior_and_objective,
-    state,
-    trainer,
-    with_batch_norm,
-)
+from tests.lightning.toy import MARKS, N, assert_same, data, fitted, loaded, loader, module, state, trainer, with_batch_norm
 
 from calibayes.lightning import CalibayesModule
 from calibayes.lightning.loaders import training_data
@@ -38,14 +26,10 @@ RULES = [cb.EMA(0.8), cb.EqualAverage(start_epoch=2), cb.EqualAverage(start_epoc
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("scheme", ["fnn", "ca-bnn"])
 def test_weights_and_validation_are_those_of_fit(scheme: str, rule: Any) -> None:
-    posterior, objective = posterior_and_objective(scheme, perceptron())
-    settings: dict[str, Any] = {"optimizer": adam, "epochs": 3, "samples": 2, "seed": 3, "sample_chunk": 1}
-    valid: dict[str, Any] = {"validation": data(50, 1), "validation_samples": 4}
-    history = cb.fit(posterior, loader(), objective, averaging=rule, **settings, **valid)
+    posterior, history = fitted(scheme, epochs=3, averaging=rule, validation=data(50, 1), validation_samples=4)
     here, run = module(scheme, averaging=rule), trainer(3)
     run.fit(here, loader(), loader(50, 15, 1))
-    for name, value in posterior.state_dict().items():
-        assert torch.allclose(state(here)[name], value, rtol=1e-10, atol=1e-10), name
+    assert_same(here, posterior)
     assert float(run.callback_metrics["val_nll"]) == pytest.approx(history.epochs[-1]["val_nll"], rel=1e-6)
     (tested,) = trainer().test(here, loader(50, 15, 1), verbose=False)
     assert tested["test_nll"] == pytest.approx(history.epochs[-1]["val_nll"], rel=1e-6)
@@ -76,11 +60,8 @@ def test_a_run_is_taken_up_with_the_same_bits_and_its_checkpoints_hold_the_avera
         found = state(run(3, start))
         assert all(torch.equal(found[name], value) for name, value in state(whole).items())
     for name in ("epoch=2", "end"):
-        posterior, objective = posterior_and_objective("bnn", with_batch_norm())
-        loaded = CalibayesModule.load_from_checkpoint(
-            tmp_path / f"{name}.ckpt", posterior=posterior, objective=objective, weights_only=True
-        )
-        assert all(torch.equal(state(loaded)[key], value) for key, value in state(whole).items())
+        found = state(loaded(tmp_path / f"{name}.ckpt", "bnn", with_batch_norm))
+        assert all(torch.equal(found[key], value) for key, value in state(whole).items())
     # What was written after training can be gone on from as well.
     longer, again = run(4), run(4, "end")
     assert all(torch.equal(state(again)[name], value) for name, value in state(longer).items())

@@ -1,4 +1,4 @@
-"""What the module makes of dataloaders: how many examples there are, and what is random in them."""
+"""The module and dataloaders: the number of examples, and randomness in them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from tests.lightning.toy import MARKS, N, adam, data, loader, perceptron, state, trainer, with_batch_norm
 
 from calibayes.lightning import CalibayesModule
-from calibayes.lightning.trainer_settings import planned_epochs
+from calibayes.lightning.trainer_callback import planned_epochs
 
 pytestmark = [*MARKS, pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty")]
 OBJECTIVE = cb.Objective(lam=30.0, beta=0.1, calibration=cb.WMMCE(tau_r=0.1, tau_c=0.1))
@@ -169,7 +169,7 @@ def test_a_warm_start_is_a_point_for_its_epochs_and_then_a_distribution() -> Non
 
 
 def test_swag_is_that_of_fit_with_running_statistics_at_its_mean() -> None:
-    """What it collects after epochs 2 to 4; predictions are at weights at which no step was taken."""
+    """It collects weights after epochs 2 to 4; predictions are at weights at which no step was taken."""
 
     def posterior() -> cb.SWAG:
         return cb.SWAG(with_batch_norm(dropout=0.0), start_epoch=2, rank=2)

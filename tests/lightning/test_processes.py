@@ -21,7 +21,7 @@ Results = dict[int, list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What each process of each group found."""
+    """The results of each process of each group."""
     found: Results = {}
     for size in (2, 3):
         folder = tmp_path_factory.mktemp(f"processes{size}")
@@ -32,7 +32,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 @cache
 def alone(name: str) -> dict[str, Any]:
-    """What a single process finds, this one."""
+    """The results of a single process: this one."""
     return processes.cases(1)[name](0, 1)
 
 

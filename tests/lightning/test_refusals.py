@@ -1,4 +1,4 @@
-"""What the module cannot do is refused with a named error that says what to do."""
+"""Settings and data that the module rejects, with named errors that say what to do."""
 
 from __future__ import annotations
 

@@ -16,18 +16,7 @@ from calibayes.errors import CheckpointError
 
 pytest.importorskip("lightning")
 from lightning.pytorch.callbacks import ModelCheckpoint
-from tests.lightning.toy import (
-    MARKS,
-    N,
-    data,
-    loader,
-    module,
-    perceptron,
-    posterior_and_objective,
-    state,
-    trainer,
-    with_batch_norm,
-)
+from tests.lightning.toy import MARKS, N, data, loaded, loader, module, perceptron, state, trainer, with_batch_norm
 
 from calibayes.lightning import CalibayesModule
 
@@ -122,15 +111,12 @@ def test_a_checkpoint_can_be_loaded_and_saved_as_a_model(tmp_path: Path) -> None
     here, run = module(net=with_batch_norm), trainer(1)
     run.fit(here, loader())
     run.save_checkpoint(tmp_path / "run.ckpt")
-    posterior, objective = posterior_and_objective("ca-bnn", with_batch_norm())
-    loaded = CalibayesModule.load_from_checkpoint(
-        tmp_path / "run.ckpt", posterior=posterior, objective=objective, seed=3, weights_only=True
-    )
-    cb.save(loaded.posterior, tmp_path / "model.safetensors")
+    posterior = loaded(tmp_path / "run.ckpt", "ca-bnn", with_batch_norm).posterior
+    cb.save(posterior, tmp_path / "model.safetensors")
     again = cb.load(tmp_path / "model.safetensors", with_batch_norm())
     x, _ = data(20, 1)
     expected = cb.predict(here.posterior, x, samples=5).probs
-    for each in (loaded.posterior, again):
+    for each in (posterior, again):
         assert torch.equal(cb.predict(each, x, samples=5).probs, expected)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,11 +62,20 @@ def adam(parameters: Any) -> torch.optim.Optimizer:
     return torch.optim.Adam(parameters, lr=0.01)
 
 
-def module(scheme: str = "ca-bnn", net: Callable[[], nn.Module] = perceptron, **settings: Any) -> CalibayesModule:
-    return CalibayesModule(
-        *posterior_and_objective(scheme, net()),
-        **{"optimizer": adam, "samples": 2, "evaluation_samples": 4, "seed": 3, **settings},
+def module(
+    scheme: str = "ca-bnn", net: Callable[[], nn.Module] = perceptron, objective: cb.Objective | None = None, **settings: Any
+) -> CalibayesModule:
+    posterior, usual = posterior_and_objective(scheme, net())
+    chosen = {"optimizer": adam, "samples": 2, "evaluation_samples": 4, "seed": 3, **settings}
+    return CalibayesModule(posterior, usual if objective is None else objective, **chosen)
+
+
+def loaded(path: Path, scheme: str, net: Callable[[], nn.Module]) -> CalibayesModule:
+    posterior, objective = posterior_and_objective(scheme, net())
+    module: CalibayesModule = CalibayesModule.load_from_checkpoint(
+        path, posterior=posterior, objective=objective, seed=3, weights_only=True
     )
+    return module
 
 
 def trainer(epochs: int = 2, **settings: Any) -> Trainer:
@@ -75,3 +85,19 @@ def trainer(epochs: int = 2, **settings: Any) -> Trainer:
 
 def state(module: CalibayesModule) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in module.posterior.state_dict().items()}
+
+
+def fitted(
+    scheme: str = "ca-bnn", net: Any = perceptron, train: Any = None, objective: cb.Objective | None = None, **settings: Any
+) -> tuple[Any, cb.History]:
+    """The posterior that `calibayes.fit` trains with the settings of `module`, and its history."""
+    posterior, usual = posterior_and_objective(scheme, net())
+    chosen = {"optimizer": adam, "epochs": 2, "samples": 2, "seed": 3, "sample_chunk": 1, **settings}
+    return posterior, cb.fit(posterior, train or loader(), usual if objective is None else objective, **chosen)
+
+
+def assert_same(module: CalibayesModule, posterior: cb.Posterior, tolerance: float = 1e-10) -> None:
+    found, expected = state(module), posterior.state_dict()
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert torch.allclose(found[name].double(), value.double(), rtol=tolerance, atol=tolerance), name

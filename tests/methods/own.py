@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibayes.methods import Method, MethodSettings, Plan, register_method
-from calibayes.methods.member_networks import one_network
-from calibayes.methods.registry import _REGISTERED
+from calibayes.methods.registry import _REGISTERED, one_network
 from calibayes.posterior import Ensemble, Point
 
 

@@ -41,23 +41,23 @@ def test_members_have_the_networks_of_their_seeds() -> None:
 )
 def test_a_door_keeps_its_optimiser_unless_the_method_needs_another(method: str, settings: dict[str, float], own: bool) -> None:
     plan = cb.build(method, nn.Linear(4, 3), **settings)
-    found = fit_arguments(plan, optimizer=torch.optim.SGD, samples=1)
-    assert (found["optimizer"] is torch.optim.SGD) == own
-    assert found["samples"] == 1
+    result = fit_arguments(plan, optimizer=torch.optim.SGD, samples=1)
+    assert (result["optimizer"] is torch.optim.SGD) == own
+    assert result["samples"] == 1
 
 
 def test_other_needs_of_a_method_win() -> None:
-    found = fit_arguments(cb.build("ema", nn.Linear(4, 3)), optimizer=torch.optim.SGD)
-    assert found["averaging"] == cb.EMA(0.99)
+    result = fit_arguments(cb.build("ema", nn.Linear(4, 3)), optimizer=torch.optim.SGD)
+    assert result["averaging"] == cb.EMA(0.99)
 
 
 def test_dropout_is_put_before_the_last_layer_where_a_method_needs_it() -> None:
     net, x = MLP(4, [8, 8], 3), torch.randn(5, 4)
     assert prepared_network("fnn", net) is net
-    found = prepared_network("mc-dropout", net)
-    assert [name for name, part in found.named_modules() if isinstance(part, nn.Dropout)] == ["layers.4.0"]
-    assert torch.equal(found.eval()(x), net(x))
-    assert prepared_network("mc-dropout", found) is found
+    result = prepared_network("mc-dropout", net)
+    assert [name for name, part in result.named_modules() if isinstance(part, nn.Dropout)] == ["layers.4.0"]
+    assert torch.equal(result.eval()(x), net(x))
+    assert prepared_network("mc-dropout", result) is result
     assert isinstance(prepared_network("mc-dropout", nn.Linear(4, 3)), nn.Sequential)
 
 

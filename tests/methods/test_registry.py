@@ -70,14 +70,14 @@ def test_decay_is_on_the_means_alone() -> None:
 
 
 def test_members_have_their_own_initial_weights_and_the_same_seed_gives_them_again() -> None:
-    made = net()
-    (one, _, _), (other, _, _) = (cb.build("ensemble", made, members=3) for _ in range(2))
+    built = net()
+    (one, _, _), (other, _, _) = (cb.build("ensemble", built, members=3) for _ in range(2))
     first, second, _ = (member.mean()["0.weight"] for member in one.members)
-    assert torch.equal(first, made[0].weight)  # type: ignore[index]
+    assert torch.equal(first, built[0].weight)  # type: ignore[index]
     assert not torch.equal(first, second)
     for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
         assert torch.equal(mine, theirs)
-    alike, _, _ = cb.build("ensemble", made, members=2, reinitialize=False)
+    alike, _, _ = cb.build("ensemble", built, members=2, reinitialize=False)
     assert torch.equal(alike.members[1].mean()["0.weight"], first)
 
 

@@ -9,7 +9,7 @@ __all__ = ["classifier", "says"]
 
 
 def classifier(n: int, temperature: float, seed: int, classes: int = 4) -> tuple[Tensor, Tensor]:
-    """Probabilities and labels of a classifier that is calibrated in every class at temperature 1, too sure below."""
+    """Probabilities and labels of a classifier that is calibrated in every class at temperature 1, and overconfident below."""
     generator = torch.Generator().manual_seed(seed)
     logits = 1.5 * torch.randn(n, classes, generator=generator, dtype=torch.float64)
     targets = torch.multinomial(logits.softmax(-1), 1, generator=generator)[:, 0]

@@ -1,4 +1,4 @@
-"""Binning, at the edges above all."""
+"""Binning, especially at the edges."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def with_confidence(confidence: float, dtype: torch.dtype = torch.float32, class
 def test_a_confidence_on_an_edge_belongs_to_the_bin_that_the_edge_closes(dtype: torch.dtype, bins: int) -> None:
     for m in range(1, bins + 1):
         if m / bins < 0.1:
-            continue  # 40 classes cannot have their largest probability much below
-        found = reliability_bins(with_confidence(m / bins, dtype), torch.tensor([0]), bins)
-        assert found.count.tolist() == [int(k == m - 1) for k in range(bins)], f"edge {m}/{bins}"
+            continue  # the largest of 40 probabilities cannot be much smaller
+        binned = reliability_bins(with_confidence(m / bins, dtype), torch.tensor([0]), bins)
+        assert binned.count.tolist() == [int(k == m - 1) for k in range(bins)], f"edge {m}/{bins}"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -38,39 +38,39 @@ def test_the_next_number_above_an_edge_belongs_to_the_next_bin(dtype: torch.dtyp
     for m in range(8, 15):
         edge = torch.tensor(m / 15, dtype=torch.float64).to(dtype)
         above = torch.nextafter(edge, torch.ones_like(edge))
-        found = reliability_bins(two_classes(above[None]), torch.tensor([0]))
-        assert found.count.nonzero().item() == m
+        binned = reliability_bins(two_classes(above[None]), torch.tensor([0]))
+        assert binned.count.nonzero().item() == m
 
 
 def test_zero_belongs_to_the_first_bin_and_one_to_the_last() -> None:
-    probs = torch.tensor([[0.0, 0.0], [1.0, 0.0]])  # the first row is no distribution: only check=False lets it in
-    found = reliability_bins(probs, torch.tensor([0, 0]), 4, check=False)
-    assert found.count.tolist() == [1, 0, 0, 1]
+    probs = torch.tensor([[0.0, 0.0], [1.0, 0.0]])  # the first row is not a distribution: only check=False accepts it
+    binned = reliability_bins(probs, torch.tensor([0, 0]), 4, check=False)
+    assert binned.count.tolist() == [1, 0, 0, 1]
 
 
 def test_rounding_a_little_above_one_stays_in_the_last_bin() -> None:
-    found = reliability_bins(torch.tensor([[1.0000001, 0.0]]), torch.tensor([0]))
-    assert found.count.tolist() == [0] * 14 + [1]
+    binned = reliability_bins(torch.tensor([[1.0000001, 0.0]]), torch.tensor([0]))
+    assert binned.count.tolist() == [0] * 14 + [1]
 
 
 def test_counts_means_and_empty_bins_by_hand() -> None:
     probs = two_classes(torch.tensor([0.55, 0.65, 0.95, 1.0], dtype=torch.float64))
-    found = reliability_bins(probs, torch.tensor([0, 1, 0, 0]), 5)
-    assert found.edges.tolist() == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    assert found.count.tolist() == [0, 0, 1, 1, 2]
-    assert found.confidence[2:].tolist() == pytest.approx([0.55, 0.65, 0.975])
-    assert found.accuracy[2:].tolist() == [1.0, 0.0, 1.0]
-    assert found.gap[2:].tolist() == pytest.approx([-0.45, 0.65, -0.025])
-    assert all(math.isnan(value) for value in [*found.confidence[:2].tolist(), *found.accuracy[:2].tolist()])
-    assert found.n == 4
+    binned = reliability_bins(probs, torch.tensor([0, 1, 0, 0]), 5)
+    assert binned.edges.tolist() == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert binned.count.tolist() == [0, 0, 1, 1, 2]
+    assert binned.confidence[2:].tolist() == pytest.approx([0.55, 0.65, 0.975])
+    assert binned.accuracy[2:].tolist() == [1.0, 0.0, 1.0]
+    assert binned.gap[2:].tolist() == pytest.approx([-0.45, 0.65, -0.025])
+    assert all(math.isnan(value) for value in [*binned.confidence[:2].tolist(), *binned.accuracy[:2].tolist()])
+    assert binned.n == 4
 
 
 def test_one_bin_compares_the_two_means() -> None:
     probs = torch.rand(200, 6, generator=torch.Generator().manual_seed(0)).softmax(-1)
     targets = torch.arange(200) % 6
-    found = reliability_bins(probs, targets, 1)
-    assert found.confidence.item() == pytest.approx(probs.amax(-1).double().mean().item())
-    assert found.accuracy.item() == (probs.argmax(-1) == targets).double().mean().item()
+    binned = reliability_bins(probs, targets, 1)
+    assert binned.confidence.item() == pytest.approx(probs.amax(-1).double().mean().item())
+    assert binned.accuracy.item() == (probs.argmax(-1) == targets).double().mean().item()
 
 
 @pytest.mark.parametrize("bins", [-1, 0, 2.5, True, "15", None])

@@ -37,7 +37,7 @@ def two_classes(confidences: Tensor) -> Tensor:
 
 
 def test_confidence_one_shares_the_last_bin() -> None:
-    # Right at 0.95 and wrong at 1.0: together |0.975 - 0.5| = 0.475. A bin of its own for 1.0 would give 0.525.
+    # Right at 0.95 and wrong at 1.0: together |0.975 - 0.5| = 0.475. A separate bin for 1.0 would give 0.525.
     assert ece(torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1])) == pytest.approx(0.475, abs=1e-7)
 
 
@@ -77,7 +77,7 @@ def test_a_calibrated_model_has_a_small_error_that_shrinks_with_n() -> None:
     assert errors[1] < 0.006
 
 
-def test_a_known_miscalibration_is_found() -> None:
+def test_a_known_miscalibration_is_detected() -> None:
     # Confidence is uniform on [0.6, 1] and accuracy is confidence - 0.2 everywhere: the ECE is 0.2.
     generator = torch.Generator().manual_seed(2)
     confidences = 0.6 + 0.4 * torch.rand(200_000, generator=generator, dtype=torch.float64)
@@ -87,7 +87,7 @@ def test_a_known_miscalibration_is_found() -> None:
 
 def test_over_and_underconfidence_do_not_cancel_across_bins() -> None:
     probs = two_classes(torch.tensor([0.55, 0.55, 0.95, 0.95], dtype=torch.float64))
-    targets = torch.tensor([0, 0, 1, 0])  # gaps 0.45 (not sure enough) and 0.45 (too sure)
+    targets = torch.tensor([0, 0, 1, 0])  # gaps 0.45 (underconfident) and 0.45 (overconfident)
     assert ece(probs, targets) == pytest.approx(0.45, abs=1e-12)
     assert ece(probs, targets, bins=1) == pytest.approx(0.0, abs=1e-12)
 

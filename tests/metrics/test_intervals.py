@@ -12,16 +12,7 @@ from tests.metrics.simulated import classifier, says
 
 from calibayes import metrics
 from calibayes.errors import InvalidArgumentError
-from calibayes.metrics import (
-    METRICS,
-    Interval,
-    confidence_interval,
-    differences,
-    ece,
-    ece_squared_debiased,
-    evaluate,
-    kce_p_value,
-)
+from calibayes.metrics import METRICS, Interval, confidence_interval, differences, ece, evaluate, kce_p_value
 from calibayes.metrics.bootstrap import draws, replicate_counts
 from calibayes.metrics.evaluate import EvaluationSettings
 from calibayes.metrics.intervals import wilson
@@ -40,15 +31,15 @@ FEWEST = 87
 
 @cache
 def truths(temperature: float) -> dict[str, float]:
-    """True values, from so many examples that chance does not matter; the squares from the roots, to be sure."""
-    found = [evaluate(*classifier(1_000_000, temperature, seed=seed), intervals=False).values for seed in (-1, -2)]
-    true = {name: (found[0][name] + found[1][name]) / 2 for name in found[0]}
+    """True values, from enough examples that chance does not matter; the squares are those of the roots."""
+    one, two = (evaluate(*classifier(1_000_000, temperature, seed=seed), intervals=False).values for seed in (-1, -2))
+    true = {name: (one[name] + two[name]) / 2 for name in one}
     true |= {"kce_squared": true["mmce"] ** 2, "ece_squared_debiased": true["rms_calibration_error"] ** 2}
     return true | (dict.fromkeys(ERRORS, 0.0) if temperature == 1 else {})
 
 
-def held(temperature: float, n: int, true: dict[str, float]) -> dict[str, int]:
-    """How many of the intervals hold the true value."""
+def hits(temperature: float, n: int, true: dict[str, float]) -> dict[str, int]:
+    """The number of intervals that hold the true value."""
     count = dict.fromkeys(true, 0)
     for seed in range(RUNS):
         scores = evaluate(*classifier(n, temperature, seed=seed), replicates=200, seed=seed)
@@ -58,13 +49,13 @@ def held(temperature: float, n: int, true: dict[str, float]) -> dict[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("temperature", [1.0, 0.6], ids=["calibrated", "too sure"])
+@pytest.mark.parametrize("temperature", [1.0, 0.6], ids=["calibrated", "overconfident"])
 def test_intervals_hold_the_true_value_as_often_as_they_say(temperature: float) -> None:
     true = truths(temperature)
-    count = held(temperature, 400, true)
+    count = hits(temperature, 400, true)
     # Sparse bins make the largest gap hard, and so few examples are answered at 95 % that coverage moves in steps.
     rough = {"mce", "coverage_at_target", "kce_p_value"}
-    assert {name: hits for name, hits in count.items() if hits < FEWEST and name not in rough} == {}
+    assert {name: held for name, held in count.items() if held < FEWEST and name not in rough} == {}
     assert count["coverage_at_target"] >= 0.8 * RUNS
 
 
@@ -90,8 +81,8 @@ def test_paired_differences_hold_the_true_difference() -> None:
     count = dict.fromkeys(true_a, 0)
     for seed in range(60):
         (sharp, targets), (soft, _) = classifier(400, 0.6, seed=seed), classifier(400, 1.0, seed=seed)
-        for name, found in differences(sharp, soft, targets, replicates=200, seed=seed).items():
-            count[name] += found.low - 1e-12 <= true_a[name] - true_b[name] <= found.high + 1e-12
+        for name, gain in differences(sharp, soft, targets, replicates=200, seed=seed).items():
+            count[name] += gain.low - 1e-12 <= true_a[name] - true_b[name] <= gain.high + 1e-12
     checked = ("nll", "brier", "ece", "ece_equal_mass", "ece_classwise", "smooth_ece", "mmce", "rms_calibration_error", "aurc")
     assert {name: count[name] for name in checked if count[name] < 51} == {}  # of 60; fewer in 1 of 600
 
@@ -99,18 +90,18 @@ def test_paired_differences_hold_the_true_difference() -> None:
 def test_pairing_makes_the_difference_of_like_models_sharp() -> None:
     probs, targets = classifier(1500, 1.0, seed=0)
     other = (probs.log() / 0.95).softmax(-1)
-    found = differences(probs, other, targets, replicates=300)["nll"]
+    gain = differences(probs, other, targets, replicates=300)["nll"]
     alone, alone_ece = (evaluate(probs, targets, replicates=300).intervals[name] for name in ("nll", "ece"))
-    assert found.high - found.low < 0.1 * (alone.high - alone.low)
+    assert gain.high - gain.low < 0.1 * (alone.high - alone.low)
     same = differences(probs, probs, targets, replicates=100)
     assert all(each.value == 0 and each.low == 0 == each.high for each in same.values())
     turned = differences(other, probs, targets, replicates=300)["nll"]
     ece_apart = differences(probs, (probs.log() / 0.995).softmax(-1), targets, replicates=300)["ece"]
     assert ece_apart.high - ece_apart.low < 0.5 * (alone_ece.high - alone_ece.low)
-    assert (turned.value, turned.low, turned.high) == pytest.approx((-found.value, -found.high, -found.low), abs=1e-4)
+    assert (turned.value, turned.low, turned.high) == pytest.approx((-gain.value, -gain.high, -gain.low), abs=1e-4)
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_decides_the_intervals() -> None:
     probs, targets = classifier(500, 0.8, seed=0)
     first, again, other = (evaluate(probs, targets, seed=seed, replicates=200) for seed in (3, 3, 4))
     assert first == again
@@ -133,19 +124,19 @@ def test_an_unknown_metric_is_named_with_those_there_are() -> None:
 def test_blocks_of_examples_spread_as_examples_do() -> None:
     probs, targets = classifier(6000, 0.7, seed=3)
     sample = EvaluationSettings().sample(as_predictions(probs, targets), resample=True)
-    assert sample.block is None, "so many examples are dealt into blocks"
-    told = draws(sample, values(sample), 1000, 0)
+    assert sample.block is None, "this many examples are assigned to blocks"
+    resampled = draws(sample, values(sample), 1000, 0)
     generator = np.random.default_rng(0)
     drawn = [torch.from_numpy(generator.integers(6000, size=6000)) for _ in range(300)]
     for metric in (metrics.nll, metrics.brier, metrics.aurc, metrics.overconfidence, ece, metrics.mmce, metrics.wmmce):
         again = float(np.std([metric(probs[index], targets[index], check=False) for index in drawn]))
-        blocks = float(told[metric.__name__].moves(0.95).deviations[-1].std())
+        blocks = float(resampled[metric.__name__].chance_deviations(0.95).deviations[-1].std())
         assert blocks == pytest.approx(again, rel=0.15), metric  # 300 replicates know a standard deviation to 4 %
 
 
 def test_the_order_of_the_examples_does_not_matter_to_blocks() -> None:
     probs, targets = classifier(20_000, 0.8, seed=4)
-    order = targets.argsort()  # dealt out one by one, blocks of sorted data would be too alike
+    order = targets.argsort()  # assigned in turn, blocks of sorted data would be too alike
     for metric in ("brier", "accuracy", "ece"):
         mixed, ordered = (confidence_interval(metric, p, y) for p, y in ((probs, targets), (probs[order], targets[order])))
         assert ordered.high - ordered.low == pytest.approx(mixed.high - mixed.low, rel=0.15), metric
@@ -179,9 +170,9 @@ def test_an_infinite_loss_has_an_honest_interval() -> None:
     assert math.isfinite(scores.intervals["nll"].low)
     assert scores.intervals["nll"].high == math.inf
     assert all(math.isfinite(high) for name, (_, high) in scores.intervals.items() if name != "nll")
-    found = differences(probs, torch.full((100, 2), 0.5), targets, replicates=200)["nll"]
-    assert found == (math.inf, math.inf, math.inf)
-    assert found.clear
+    difference = differences(probs, torch.full((100, 2), 0.5), targets, replicates=200)["nll"]
+    assert difference == (math.inf, math.inf, math.inf)
+    assert difference.clear
     both = differences(probs, probs, targets, replicates=200)["nll"]
     assert not both.clear
 
@@ -197,9 +188,9 @@ def test_the_debiased_error_has_no_bias_where_confidences_are_those_of_bins() ->
     middles = torch.tensor([0.55, 0.65, 0.75, 0.85, 0.95], dtype=torch.float64)
     r = middles[torch.arange(100) % 5]
     for gap in (0.0, 0.1):
-        found = [ece_squared_debiased(*says(r, r - gap, seed), bins=10, check=False) for seed in range(600)]
-        error = float(np.std(found)) / math.sqrt(600)
-        assert np.mean(found) == pytest.approx(gap**2, abs=3.5 * error)
+        estimates = [metrics.ece_squared_debiased(*says(r, r - gap, seed), bins=10, check=False) for seed in range(600)]
+        error = float(np.std(estimates)) / math.sqrt(600)
+        assert np.mean(estimates) == pytest.approx(gap**2, abs=3.5 * error)
 
 
 def test_bins_of_one_example_do_not_break_the_debiased_error() -> None:
@@ -232,8 +223,8 @@ def test_the_largest_gap_of_a_single_example_is_no_evidence() -> None:
 
 def test_a_difference_lies_within_its_interval() -> None:
     (sharp, targets), (soft, _) = classifier(200, 0.8, seed=1), classifier(200, 1.1, seed=1)
-    for found in differences(sharp, soft, targets, replicates=100).values():
-        assert found.low <= found.value <= found.high
+    for difference in differences(sharp, soft, targets, replicates=100).values():
+        assert difference.low <= difference.value <= difference.high
 
 
 def test_replicates_hold_as_many_blocks_as_there_are() -> None:

@@ -1,4 +1,4 @@
-"""The same numbers as other libraries, and as plain definitions, where these are right."""
+"""The metrics against other libraries, where those are right, and against plain definitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from calibayes import calibration, metrics
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of what they import
+    warnings.simplefilter("ignore")  # those of their imports
     import netcal.metrics as netcal
     import relplot
     from sklearn import metrics as sklearn_metrics
@@ -34,7 +34,7 @@ def test_torchmetrics(probs: Tensor, targets: Tensor, norm: Any, ours: Any) -> N
     assert ours(probs, targets) == pytest.approx(float(theirs), abs=2e-6)  # it adds up in float32
 
 
-def test_torchmetrics_puts_a_confidence_of_one_into_a_bin_of_its_own_and_edges_into_the_bin_above() -> None:
+def test_torchmetrics_puts_a_confidence_of_one_into_a_separate_bin_and_edges_into_the_bin_above() -> None:
     probs, targets = torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1])
     theirs = float(multiclass_calibration_error(probs, targets, num_classes=2, n_bins=15))
     assert theirs == pytest.approx(0.525)

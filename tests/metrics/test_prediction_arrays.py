@@ -1,4 +1,4 @@
-"""What comes in: numpy in all its forms, and named errors for what is wrong."""
+"""The input of metrics: every kind of numpy array, and named errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TARGETS = np.array([0, 2, 2])
 
 
 def test_numpy_arrays_are_shared_not_copied() -> None:
-    found = as_predictions(PROBS, TARGETS)
-    assert found.probs.data_ptr() == PROBS.ctypes.data
-    assert found.targets.data_ptr() == TARGETS.ctypes.data
+    predictions = as_predictions(PROBS, TARGETS)
+    assert predictions.probs.data_ptr() == PROBS.ctypes.data
+    assert predictions.targets.data_ptr() == TARGETS.ctypes.data
 
 
 def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -102,7 +102,7 @@ def test_every_function_checks_its_input(function: Any) -> None:
 @pytest.mark.parametrize("function", NUMBERS)
 def test_the_check_can_be_switched_off_and_changes_no_value(function: Any) -> None:
     assert repr(function(PROBS, TARGETS, check=False)) == repr(function(PROBS, TARGETS))
-    function(PROBS * 0.9, TARGETS, check=False)  # rows that sum to 0.9 pass unseen
+    function(PROBS * 0.9, TARGETS, check=False)  # rows that sum to 0.9 are not noticed
 
 
 @pytest.mark.parametrize("function", NUMBERS)
@@ -143,8 +143,8 @@ def test_a_weight_of_two_is_an_example_twice(function: Any) -> None:
         (np.array([1.0, np.nan, 1.0]), "weight 1 is nan"),
         (np.zeros(3), "at least one positive weight"),
         (np.ones(2), r"shape \[3\].*but got \[2\]"),
-        (np.array(["a", "b", "c"]), "numbers, but got <U1"),
-        ([1, 1, 1], "numbers, but got list"),
+        (np.array(["a", "b", "c"]), "numbers, but got dtype <U1"),
+        ([1, 1, 1], "a torch.Tensor or a numpy.ndarray, but got list"),
     ],
 )
 def test_bad_weights_have_a_named_error(weights: Any, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What holds for all predictions: any number of classes and examples, ties, zeros and ones."""
+"""Properties of all predictions: any number of classes and examples, ties, zeros and ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Case = tuple[npt.NDArray[Any], npt.NDArray[np.int64]]
 
 @st.composite
 def predictions(draw: st.DrawFn) -> Case:
-    """Rows of few different kinds, so that ties abound; some of them certain."""
+    """Rows of a few kinds, so that there are many ties; some of them certain."""
     classes = draw(st.sampled_from([2, 3, 5, 10, 100, 1000]))
     n = draw(st.integers(1, 40))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

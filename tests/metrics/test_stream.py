@@ -1,4 +1,4 @@
-"""Batch by batch is the same as at once."""
+"""Metrics batch by batch against those of all data at once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_intervals_do_not_depend_on_the_batches_and_agree_with_those_of_the_whol
     one, many = streamed(20_000).scores(replicates=300), streamed(777).scores(replicates=300)
     whole = evaluate(PROBS, TARGETS, replicates=300)
     for name, (low, high) in one.intervals.items():
-        if name not in ("mce", "coverage_at_target"):  # which move in steps
+        if name not in ("mce", "coverage_at_target"):  # they move in steps
             assert tuple(many.intervals[name]) == pytest.approx((low, high), rel=1e-6, abs=1e-7), name
             width = whole.intervals[name].high - whole.intervals[name].low
             assert high - low == pytest.approx(width, rel=0.3, abs=2e-3), name
@@ -69,7 +69,7 @@ def test_memory_does_not_grow_with_the_examples() -> None:
     assert stream.scores(intervals=False).n == 80_000
 
 
-def test_refusals() -> None:
+def test_invalid_use_is_rejected() -> None:
     stream = Stream(class_names=["a", "b", "c"])
     with pytest.raises(DataError, match="call `update` with at least one batch"):
         stream.scores()

@@ -13,9 +13,9 @@ import calibayes as cb
 from calibayes.errors import InvalidArgumentError
 
 
-def _within(found: float, p: float, count: int) -> bool:
+def _within(result: float, p: float, count: int) -> bool:
     """Return True if a share of ``count`` independent draws lies within four standard errors of ``p``."""
-    return abs(found - p) < 4 * math.sqrt(p * (1 - p) / count)
+    return abs(result - p) < 4 * math.sqrt(p * (1 - p) / count)
 
 
 def test_columns_are_dropped_one_by_one_and_keep_their_mean() -> None:

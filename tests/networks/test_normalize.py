@@ -16,12 +16,12 @@ from calibayes.networks import IMAGENET, Normalize
 def test_bytes_and_numbers_give_the_same() -> None:
     layer = Normalize(*IMAGENET)
     images = torch.arange(256, dtype=torch.uint8).repeat(12).view(1, 3, 32, 32)
-    found = layer(images)
-    assert found.dtype == torch.float32
-    assert torch.equal(found, layer(images / 255))
+    result = layer(images)
+    assert result.dtype == torch.float32
+    assert torch.equal(result, layer(images / 255))
     for channel, (mean, std) in enumerate(zip(*IMAGENET, strict=True)):
         expected = (images[0, channel].double() / 255 - mean) / std
-        assert torch.allclose(found[0, channel].double(), expected, atol=1e-6)
+        assert torch.allclose(result[0, channel].double(), expected, atol=1e-6)
 
 
 def test_a_network_of_another_precision_is_fed_what_it_needs() -> None:
@@ -34,9 +34,9 @@ def test_it_trains_as_part_of_a_posterior_and_stays_as_it_is() -> None:
     posterior = cb.MeanField(nn.Sequential(Normalize(*IMAGENET), nn.Flatten(), nn.Linear(192, 3)))
     cb.fit(posterior, (x, y), cb.Objective(lam=1.0), epochs=1, batch_size=32, samples=2)
     assert cb.predict(posterior, x).probs.shape == (64, 3)
-    held = posterior.buffer_values()
-    assert torch.equal(held["0.mean"].flatten(), torch.tensor(IMAGENET[0]))
-    assert torch.equal(held["0.std"].flatten(), torch.tensor(IMAGENET[1]))
+    buffers = posterior.buffer_values()
+    assert torch.equal(buffers["0.mean"].flatten(), torch.tensor(IMAGENET[0]))
+    assert torch.equal(buffers["0.std"].flatten(), torch.tensor(IMAGENET[1]))
 
 
 def test_it_says_what_it_does() -> None:

@@ -13,7 +13,7 @@ from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.networks import MLP, ResNetCIFAR, load_weights, resnet18
 
 
-def made(classes: int = 10, seed: int = 0) -> ResNetCIFAR:
+def built(classes: int = 10, seed: int = 0) -> ResNetCIFAR:
     torch.manual_seed(seed)
     return ResNetCIFAR(blocks=1, classes=classes)
 
@@ -44,7 +44,7 @@ FORMATS = [as_safetensors, as_torch, as_old_torch, as_training_script]
 @pytest.mark.parametrize("write", FORMATS)
 @pytest.mark.parametrize("name", ["net.safetensors", "net.pt", "net"])  # the contents tell, not the name
 def test_weights_from_a_file(tmp_path: Path, write: Callable[[dict[str, Tensor], Path], None], name: str) -> None:
-    source, net = made(seed=0), made(seed=1)
+    source, net = built(seed=0), built(seed=1)
     source(torch.randn(4, 3, 32, 32))  # running statistics too
     write(source.state_dict(), tmp_path / name)
     assert not equal(net.state_dict(), source.state_dict())
@@ -53,7 +53,7 @@ def test_weights_from_a_file(tmp_path: Path, write: Callable[[dict[str, Tensor],
 
 
 def test_weights_from_a_state_dict_are_copied() -> None:
-    source, net = made(seed=0), made(seed=1)
+    source, net = built(seed=0), built(seed=1)
     load_weights(net, source.state_dict())
     assert equal(net.state_dict(), source.state_dict())
     nn.init.zeros_(source.conv1.weight)
@@ -61,7 +61,7 @@ def test_weights_from_a_state_dict_are_copied() -> None:
 
 
 def test_a_new_head_for_another_number_of_classes(tmp_path: Path) -> None:
-    source, net = made(10, seed=0), made(4, seed=1)
+    source, net = built(10, seed=0), built(4, seed=1)
     before = {name: value.clone() for name, value in net.state_dict().items()}
     save_file(source.state_dict(), tmp_path / "net")
     load_weights(net, tmp_path / "net", head="new")
@@ -70,7 +70,7 @@ def test_a_new_head_for_another_number_of_classes(tmp_path: Path) -> None:
 
 
 def test_a_new_head_where_the_file_has_none() -> None:
-    source, net = made(seed=0), made(seed=1)
+    source, net = built(seed=0), built(seed=1)
     load_weights(net, {name: value for name, value in source.state_dict().items() if "linear" not in name}, head="new")
     assert torch.equal(net.conv1.weight, source.conv1.weight)
 
@@ -85,7 +85,7 @@ def test_the_head_is_the_last_layer_with_weights() -> None:
 
 
 def test_half_precision_is_widened_and_counters_may_lack() -> None:
-    source, net = made(seed=0), made(seed=1)
+    source, net = built(seed=0), built(seed=1)
     state = {name: value.half() for name, value in source.state_dict().items() if not name.endswith("num_batches_tracked")}
     load_weights(net, state)
     assert net.conv1.weight.dtype == torch.float32
@@ -93,7 +93,7 @@ def test_half_precision_is_widened_and_counters_may_lack() -> None:
 
 
 def changed(**values: Any) -> dict[str, Any]:
-    state = {**made().state_dict(), **{name.replace("__", "."): value for name, value in values.items()}}
+    state = {**built().state_dict(), **{name.replace("__", "."): value for name, value in values.items()}}
     return {name: value for name, value in state.items() if value is not None}
 
 
@@ -112,7 +112,7 @@ def changed(**values: Any) -> dict[str, Any]:
     ],
 )
 def test_what_does_not_fit_is_listed_and_nothing_is_changed(state: dict[str, Any], head: Any, message: str) -> None:
-    net = made(seed=1)
+    net = built(seed=1)
     before = {name: value.clone() for name, value in net.state_dict().items()}
     with pytest.raises(ModelFileError, match=message):
         load_weights(net, state, head)
@@ -123,11 +123,11 @@ def test_what_does_not_fit_is_listed_and_nothing_is_changed(state: dict[str, Any
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.999])
 def test_torn_files_are_named(tmp_path: Path, write: Callable[[dict[str, Tensor], Path], None], share: float) -> None:
     path = tmp_path / "net"
-    write(made().state_dict(), path)
+    write(built().state_dict(), path)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(ModelFileError, match=r"net holds no weights that can be read \(.*compare its size"):
-        load_weights(made(), path)
+        load_weights(built(), path)
 
 
 @pytest.mark.parametrize(
@@ -142,20 +142,20 @@ def test_torn_files_are_named(tmp_path: Path, write: Callable[[dict[str, Tensor]
 def test_foreign_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "net.pt").write_bytes(content)
     with pytest.raises(ModelFileError, match=message):
-        load_weights(made(), tmp_path / "net.pt")
+        load_weights(built(), tmp_path / "net.pt")
 
 
 def test_a_file_of_something_else(tmp_path: Path) -> None:
     torch.save(torch.ones(3), tmp_path / "net.pt")
     with pytest.raises(ModelFileError, match=r"net\.pt holds no weights by name, but a Tensor"):
-        load_weights(made(), tmp_path / "net.pt")
+        load_weights(built(), tmp_path / "net.pt")
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="none cannot be read: No such file or directory"):
-        load_weights(made(), tmp_path / "none")
+        load_weights(built(), tmp_path / "none")
     with pytest.raises(ModelFileError, match="cannot be read: Is a directory"):
-        load_weights(made(), tmp_path)
+        load_weights(built(), tmp_path)
 
 
 class Trap:
@@ -171,7 +171,7 @@ def test_code_in_a_file_is_not_run(tmp_path: Path, zipped: bool) -> None:
     path, mark = tmp_path / "net.pt", tmp_path / "mark"
     torch.save({"conv1.weight": Trap(mark)}, path, _use_new_zipfile_serialization=zipped)
     with pytest.raises(ModelFileError, match=r"\(UnpicklingError\).* could run code"):
-        load_weights(made(), path)
+        load_weights(built(), path)
     assert not mark.exists()
     torch.load(path, weights_only=False)
     assert mark.exists()  # it would have run
@@ -179,6 +179,6 @@ def test_code_in_a_file_is_not_run(tmp_path: Path, zipped: bool) -> None:
 
 def test_bad_settings_are_quoted() -> None:
     with pytest.raises(InvalidArgumentError, match="'keep' or 'new', but got 'drop'"):
-        load_weights(made(), {}, head="drop")  # type: ignore[arg-type]
+        load_weights(built(), {}, head="drop")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"layers with weights of their own, but got Linear\("):
         load_weights(nn.Linear(2, 2), nn.Linear(2, 2).state_dict(), head="new")

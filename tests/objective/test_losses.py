@@ -85,9 +85,9 @@ def test_flsd_treats_its_gamma_as_a_constant() -> None:
     assert (p < 0.2).tolist() == [False, True, False]
     targets = torch.zeros(3, dtype=torch.int64)
     apart = torch.stack([cb.Focal(gamma=gamma)(logits[k : k + 1], targets[:1])[0] for k, gamma in enumerate((3.0, 5.0, 3.0))])
-    found = cb.Focal(schedule="flsd")(logits, targets)
-    torch.testing.assert_close(found, apart)
-    (one,), (other,) = (torch.autograd.grad(value.sum(), logits, retain_graph=True) for value in (found, apart))
+    result = cb.Focal(schedule="flsd")(logits, targets)
+    torch.testing.assert_close(result, apart)
+    (one,), (other,) = (torch.autograd.grad(value.sum(), logits, retain_graph=True) for value in (result, apart))
     torch.testing.assert_close(one, other)
 
 
@@ -162,14 +162,14 @@ def test_fit_minimises_a_loss_of_ones_own(samples: int) -> None:
         return cb.Focal()(logits, targets)
 
     data, net = (torch.randn(50, 4), torch.arange(50) % 3), nn.Linear(4, 3)
-    found = []
+    result = []
     for loss in (cb.Focal(), focal, cb.CrossEntropy()):
         posterior = cb.MeanField(net)
         history = cb.fit(posterior, data, cb.Objective(loss=loss), epochs=2, batch_size=20, samples=samples, micro_batch_size=9)
-        found.append((posterior.mu.detach(), [step.total for step in history.steps]))
-    assert torch.equal(found[0][0], found[1][0])
-    assert found[0][1] == found[1][1]
-    assert not torch.equal(found[0][0], found[2][0])
+        result.append((posterior.mu.detach(), [step.total for step in history.steps]))
+    assert torch.equal(result[0][0], result[1][0])
+    assert result[0][1] == result[1][1]
+    assert not torch.equal(result[0][0], result[2][0])
 
 
 @pytest.mark.parametrize(

@@ -157,8 +157,8 @@ def test_cross_entropy_does_not_overflow_in_half_precision() -> None:
 def test_labels_of_any_integer_type(dtype: torch.dtype) -> None:
     logits, targets = batch()
     objective = Objective()
-    found = objective(logits, targets.to(dtype), KL, dataset_size=500).total
-    assert torch.equal(found, objective(logits, targets, KL, dataset_size=500).total)
+    result = objective(logits, targets.to(dtype), KL, dataset_size=500).total
+    assert torch.equal(result, objective(logits, targets, KL, dataset_size=500).total)
 
 
 def test_labels_are_never_truncated() -> None:
@@ -234,10 +234,10 @@ def test_the_term_alone_is_what_the_objective_adds(lam_scale: Any) -> None:
     terms = objective(logits, targets, torch.zeros(()), dataset_size=1, step=5)
     term = objective.term(logits, targets, step=5)
     assert term.item() == pytest.approx((terms.total - terms.cross_entropy).item(), rel=1e-5)
-    (found,) = torch.autograd.grad(term, logits, retain_graph=True)
+    (result,) = torch.autograd.grad(term, logits, retain_graph=True)
     (expected,) = torch.autograd.grad(terms.total - terms.cross_entropy, logits)
-    assert torch.allclose(found, expected, atol=1e-7)
-    assert float(found.abs().max()) > 0
+    assert torch.allclose(result, expected, atol=1e-7)
+    assert float(result.abs().max()) > 0
     assert Objective(lam=0.0).term(logits, targets).item() == 0
 
 

@@ -28,10 +28,10 @@ def batch(*shape: int) -> tuple[Tensor, Tensor]:
 def test_confidence_minimization_is_the_cross_entropy_to_the_uniform() -> None:
     logits, _ = batch(3, 10)
     term = cb.ConfidenceMinimization(weight=0.5)
-    found = term.value(*term.scores(logits, None))
+    result = term.value(*term.scores(logits, None))
     rows = logits.softmax(-1).tolist()
     expected = [math.fsum(-math.fsum(map(math.log, row)) / 4 for row in sample) / 10 for sample in rows]
-    assert found.tolist() == pytest.approx(expected)
+    assert result.tolist() == pytest.approx(expected)
     assert term.weight(0, 100) == 0.5
     assert cb.ConfidenceMinimization(Linear(end=1.0, steps=10)).weight(5, 100) == 0.5
     # It is lowest where all classes are equally likely, and finite where one has all.
@@ -51,7 +51,7 @@ def test_the_total_is_the_weighted_sum_of_all() -> None:
         Spread(),
     )
     objective = cb.Objective(beta=0.3, loss=cb.Focal(), terms=terms)
-    found = objective(logits, targets, KL, dataset_size=50, step=1, held_out=(held, labels), out_of_domain=outside)
+    result = objective(logits, targets, KL, dataset_size=50, step=1, held_out=(held, labels), out_of_domain=outside)
     apart = {
         "focal": cb.Focal()(logits, targets).mean(),
         "calibration": cb.MMCE()(logits.softmax(-1), targets).mean(),
@@ -60,32 +60,32 @@ def test_the_total_is_the_weighted_sum_of_all() -> None:
         "spread": Spread().value(*Spread().scores(logits, targets)).mean(),
         "kl": KL,
     }
-    assert list(found.values) == list(apart)
+    assert list(result.values) == list(apart)
     for name, value in apart.items():
-        assert float(found.values[name]) == pytest.approx(float(value), rel=1e-12)
-        assert getattr(found, name) is found.values[name]
+        assert float(result.values[name]) == pytest.approx(float(value), rel=1e-12)
+        assert getattr(result, name) is result.values[name]
     weights = {"focal": 1.0, "calibration": 5 / 20, "held": 2.0, "confidence": 0.5, "spread": 1.0, "kl": 0.3 / 50}
     total = sum(weights[name] * float(value) for name, value in apart.items())
-    assert float(found.total) == pytest.approx(total, rel=1e-12)
-    assert [float(value) for value in found] == [float(found.total), *map(float, found.values.values())]
+    assert float(result.total) == pytest.approx(total, rel=1e-12)
+    assert [float(value) for value in result] == [float(result.total), *map(float, result.values.values())]
     alone = objective.term(logits, targets, step=1, held_out=(held, labels), out_of_domain=outside)
     assert float(alone) == pytest.approx(total - float(apart["focal"]) - 0.3 / 50 * 7, rel=1e-9)
     with pytest.raises(AttributeError, match="Terms has no 'aece'; the terms are focal, calibration, held"):
-        found.aece  # noqa: B018
+        result.aece  # noqa: B018
 
 
 @pytest.mark.parametrize("term", [cb.Calibration(of="predictive"), Spread(of="predictive")])
 def test_a_term_of_the_predictive_is_taken_on_averaged_probabilities(term: Any) -> None:
     logits, targets = batch(5, 20)
     logits.requires_grad_()
-    found = cb.Objective(terms=(term,))(logits, targets, KL, dataset_size=50).values[term.name]
+    result = cb.Objective(terms=(term,))(logits, targets, KL, dataset_size=50).values[term.name]
     average = logits.softmax(-1).mean(0)
     expected = term.value(*term.scores(average.log(), targets))
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
-    (one,), (other,) = (torch.autograd.grad(value, logits, retain_graph=True) for value in (found, expected))
+    torch.testing.assert_close(result, expected, rtol=1e-10, atol=0)
+    (one,), (other,) = (torch.autograd.grad(value, logits, retain_graph=True) for value in (result, expected))
     torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-12)
     each = cb.Objective(terms=(replace(term, of="samples"),))(logits, targets, KL, dataset_size=50).values[term.name]
-    assert each.item() != pytest.approx(found.item(), rel=0.05)
+    assert each.item() != pytest.approx(result.item(), rel=0.05)
 
 
 def test_the_short_form_is_the_long_one() -> None:
@@ -97,21 +97,21 @@ def test_the_short_form_is_the_long_one() -> None:
     assert (short.lam, short.beta, short.calibration, short.lam_scale) == (3.0, 0.2, cb.MMCE(), "mean")
     assert (long.lam, long.calibration, long.lam_scale) == (None, None, None)
     for each in (short, long):
-        for made in (copy.deepcopy(each), pickle.loads(pickle.dumps(each)), replace(each, beta=0.2)):
-            assert made == each
-            assert repr(made) == repr(each)
+        for built in (copy.deepcopy(each), pickle.loads(pickle.dumps(each)), replace(each, beta=0.2)):
+            assert built == each
+            assert repr(built) == repr(each)
     assert replace(short, lam=4.0).terms == (cb.Calibration(cb.MMCE(), lam=4.0, scale="mean"),)
     assert replace(short, lam_scale="paper").lam == 3.0
-    found = []
+    result = []
     for objective in (short, long):
         torch.manual_seed(0)
         posterior = cb.MeanField(nn.Linear(4, 3))
         data = torch.randn(40, 4), torch.arange(40) % 3
         history = cb.fit(posterior, data, objective, epochs=2, batch_size=20, samples=2)
-        found.append((posterior.mu.detach(), posterior.rho.detach(), history))
-    assert torch.equal(found[0][0], found[1][0])
-    assert torch.equal(found[0][1], found[1][1])
-    assert found[0][2] == found[1][2]
+        result.append((posterior.mu.detach(), posterior.rho.detach(), history))
+    assert torch.equal(result[0][0], result[1][0])
+    assert torch.equal(result[0][1], result[1][1])
+    assert result[0][2] == result[1][2]
 
 
 class Mine(cb.Objective):  # type: ignore[misc]

@@ -51,16 +51,16 @@ def outputs(posterior: cb.Posterior, x: Tensor, samples: int, seed: int = 0) -> 
 
 def test_the_mean_over_samples_is_the_average_over_all_masks() -> None:
     net, x = network(), torch.randn(7, 5, dtype=torch.float64)
-    found = cb.predict(cb.MCDropout(net), x, samples=4000, keep_samples=True)
+    result = cb.predict(cb.MCDropout(net), x, samples=4000, keep_samples=True)
     hidden = net.eval()[:3](x)
     expected = torch.zeros(7, 3, dtype=torch.float64)
     for mask in itertools.product([0, 1], repeat=6):
         kept = torch.tensor(mask, dtype=torch.float64)
         weight = 0.6 ** kept.sum() * 0.4 ** (6 - kept.sum())
         expected += weight * net[4](hidden * kept / 0.6).softmax(-1)
-    assert found.samples is not None
-    error = found.samples.std(0) / math.sqrt(4000)
-    assert bool(((found.probs - expected).abs() < 5 * error).all())
+    assert result.samples is not None
+    error = result.samples.std(0) / math.sqrt(4000)
+    assert bool(((result.probs - expected).abs() < 5 * error).all())
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_the_mean_over_samples_is_the_average_over_all_masks() -> None:
 )
 def test_units_are_kept_at_the_layers_rate_with_its_values(layer: nn.Module, shape: tuple[int, ...], units: list[int]) -> None:
     posterior, x = cb.MCDropout(Reveals(layer, *shape)), torch.ones(3, 2, dtype=torch.float64)
-    found = outputs(posterior, x, 500)
-    assert torch.equal(found, found[:, :1].expand_as(found))  # the same for all examples
-    masks = found[:, 0].view(500, *shape)
+    result = outputs(posterior, x, 500)
+    assert torch.equal(result, result[:, :1].expand_as(result))  # the same for all examples
+    masks = result[:, 0].view(500, *shape)
     trained = layer.train()(torch.ones(64, *shape, dtype=torch.float64)).unique()
     torch.testing.assert_close(masks.unique(), trained)  # dropped and kept activations are those of training
     for axis, size in enumerate(units):
@@ -99,11 +99,11 @@ def test_units_are_kept_at_the_layers_rate_with_its_values(layer: nn.Module, sha
 def test_a_word_is_dropped_in_all_texts_or_in_none() -> None:
     words = torch.randint(0, 40, (30, 60))
     counts = nn.functional.one_hot(words, 40).double().sum(1)
-    found = outputs(cb.MCDropout(Texts()), words, 600)
-    assert torch.equal(found[..., 0], counts[:, 0].expand(600, -1))  # padding stays
+    result = outputs(cb.MCDropout(Texts()), words, 600)
+    assert torch.equal(result[..., 0], counts[:, 0].expand(600, -1))  # padding stays
     types = torch.arange(2, 40)
-    hidden = (found[..., types] == 0) & (counts[:, types] > 0)
-    visible = found[..., types] == counts[:, types]
+    hidden = (result[..., types] == 0) & (counts[:, types] > 0)
+    visible = result[..., types] == counts[:, types]
     assert bool((hidden | visible).all())
     some = counts[:, types] > 0
     dropped = hidden.any(1)
@@ -146,11 +146,11 @@ def test_a_layer_that_is_used_twice_has_two_masks() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return torch.cat([self.dropout(x), self.dropout(x)], 1) * self.scale
 
-    found = outputs(cb.MCDropout(Twice()), torch.ones(2, 30), 200)
-    first, second = found[..., :30], found[..., 30:]
+    result = outputs(cb.MCDropout(Twice()), torch.ones(2, 30), 200)
+    first, second = result[..., :30], result[..., 30:]
     agreement = float((first == second).double().mean())
     assert agreement == pytest.approx(0.5, abs=5 * 0.5 / math.sqrt(200 * 30))
-    assert torch.equal(found, outputs(cb.MCDropout(Twice()), torch.ones(2, 30), 200))  # every pass starts anew
+    assert torch.equal(result, outputs(cb.MCDropout(Twice()), torch.ones(2, 30), 200))  # every pass starts anew
 
 
 def test_the_same_seed_gives_the_same_bits_and_leaves_no_trace() -> None:
@@ -209,12 +209,12 @@ def test_files_keep_which_layers_stay_on(tmp_path: Path) -> None:
 def test_members_of_an_ensemble_have_masks_of_their_own(tmp_path: Path) -> None:
     net, x = network(), torch.randn(6, 5, dtype=torch.float64)
     ensemble = cb.Ensemble([cb.MCDropout(net), cb.MCDropout(net), cb.Point(net)])
-    found = cb.predict(ensemble, x, samples=12, keep_samples=True)
-    assert found.samples is not None
-    assert found.samples.shape[0] == 4 + 4 + 1
-    assert not torch.equal(found.samples[:4], found.samples[4:8])
+    result = cb.predict(ensemble, x, samples=12, keep_samples=True)
+    assert result.samples is not None
+    assert result.samples.shape[0] == 4 + 4 + 1
+    assert not torch.equal(result.samples[:4], result.samples[4:8])
     cb.save(ensemble, tmp_path / "m.safetensors")
-    assert torch.equal(cb.predict(cb.load(tmp_path / "m.safetensors", net), x, samples=12).probs, found.probs)
+    assert torch.equal(cb.predict(cb.load(tmp_path / "m.safetensors", net), x, samples=12).probs, result.probs)
 
 
 def test_dropout_inside_attention_stays_off_and_the_audit_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,9 +224,9 @@ def test_dropout_inside_attention_stays_off_and_the_audit_says_so(capsys: pytest
     assert "stays on at prediction, with one mask per sample for all examples: 'encoder.layers.0.dropout' (p=0.1)" in shown
     assert "Dropout inside these is off at prediction" in shown
     assert "'encoder.layers.1.self_attn' (p=0.1)" in shown
-    found = cb.predict(posterior, x, samples=8)
-    assert bool((found.epistemic > 0).all())  # PyTorch's fused layers would leave dropout out
-    torch.testing.assert_close(found.probs, cb.predict(posterior, x, samples=8, batch_size=2).probs)
+    result = cb.predict(posterior, x, samples=8)
+    assert bool((result.epistemic > 0).all())  # PyTorch's fused layers would leave dropout out
+    torch.testing.assert_close(result.probs, cb.predict(posterior, x, samples=8, batch_size=2).probs)
 
 
 def test_dropout_that_was_switched_off_stays_off() -> None:

@@ -74,8 +74,8 @@ def test_modes_come_back_after_an_error(kind: Any) -> None:
 def test_forward_takes_what_the_network_takes(kind: Any) -> None:
     net = SeveralInputs()
     posterior, a, b = kind(net), torch.randn(5, 4), torch.randn(5, 2)
-    for found in (posterior(a, b), posterior(a, b=b), posterior(b=b, a=a)):
-        assert torch.equal(found, net(a, b))
+    for result in (posterior(a, b), posterior(a, b=b), posterior(b=b, a=a)):
+        assert torch.equal(result, net(a, b))
 
 
 @kinds
@@ -87,8 +87,8 @@ def test_weights_given_to_a_posterior_are_copies(kind: Any) -> None:
     with torch.no_grad():
         next(posterior.parameters()).zero_()
         assert torch.equal(net.weight, before)
-        made = posterior.network()
-        made.weight.fill_(1.0)
+        built = posterior.network()
+        built.weight.fill_(1.0)
         assert not bool(posterior.mean()["weight"].any())
 
 

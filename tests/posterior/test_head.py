@@ -63,8 +63,8 @@ class Changing(nn.Module):
 
 
 def runs(posterior: cb.NetworkPosterior) -> list[int]:
-    found: Any = posterior.structure().runs
-    return found  # type: ignore[no-any-return]
+    result: Any = posterior.structure().runs
+    return result  # type: ignore[no-any-return]
 
 
 def one_by_one(posterior: cb.MeanField, x: Tensor, samples: int) -> Tensor:
@@ -80,9 +80,9 @@ def test_the_backbone_runs_once_per_input_and_the_result_is_the_same() -> None:
     posterior, x = cb.MeanField(Net(), init_std=0.3, where="head.*").eval(), torch.randn(10, 4)
     expected = one_by_one(posterior, x, 20)
     runs(posterior).clear()
-    found = cb.predict(posterior, x, samples=20, batch_size=4)
+    result = cb.predict(posterior, x, samples=20, batch_size=4)
     assert runs(posterior) == [4, 4, 2]
-    torch.testing.assert_close(found.probs, expected)
+    torch.testing.assert_close(result.probs, expected)
 
 
 @pytest.mark.parametrize("net", [lambda: Net(after=True), Twice, Tied, Changing])
@@ -90,9 +90,9 @@ def test_where_that_does_not_hold_the_whole_network_runs(net: Any) -> None:
     posterior, x = cb.MeanField(net(), init_std=0.3, where="head.*").eval(), torch.randn(6, 4)
     expected = one_by_one(posterior, x, 5)
     runs(posterior).clear()
-    found = cb.predict(posterior, x, samples=5)
+    result = cb.predict(posterior, x, samples=5)
     assert len(runs(posterior)) == 5
-    torch.testing.assert_close(found.probs, expected)
+    torch.testing.assert_close(result.probs, expected)
 
 
 def test_the_audit_says_what_is_run_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,12 +119,12 @@ def trained(posterior: cb.MeanField, **others: Any) -> Tensor:
 def test_a_step_with_several_samples_runs_a_frozen_backbone_once() -> None:
     torch.manual_seed(0)
     shared = frozen_backbone()
-    found = trained(shared)
+    result = trained(shared)
     assert runs(shared) == [20] * 4  # a run a step: the head alone runs for each of the five samples
     torch.manual_seed(0)
     apart = frozen_backbone()
     apart.head = None
-    torch.testing.assert_close(found, trained(apart))
+    torch.testing.assert_close(result, trained(apart))
     assert runs(apart) == [20] * 20
 
 
@@ -150,14 +150,14 @@ def test_a_frozen_backbone_that_draws_by_itself_runs_for_every_sample() -> None:
             logits: Tensor = self.head(nn.functional.dropout(self.body(x).tanh(), 0.5, self.training))
             return logits
 
-    def made() -> cb.MeanField:
+    def built() -> cb.MeanField:
         torch.manual_seed(0)
         net = Drawing()
         net.body.requires_grad_(False)
         return cb.MeanField(net, init_std=0.3)
 
-    one, other = made(), made()
-    found = trained(one)
+    one, other = built(), built()
+    result = trained(one)
     torch.manual_seed(99)
     torch.rand(3)
-    assert torch.equal(trained(other), found)
+    assert torch.equal(trained(other), result)

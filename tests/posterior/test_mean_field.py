@@ -55,10 +55,10 @@ def test_kl_and_its_gradient_are_those_of_torch_distributions(settings: dict[str
     widths = {"0.weight": 0.2, "0.bias": 0.2, "2.weight": 0.05, "2.bias": 1.5}
     if not isinstance(settings["prior_std"], dict):
         widths = dict.fromkeys(widths, settings["prior_std"])
-    found, expected = posterior.kl(), reference_kl(posterior, widths, centres)
-    assert torch.allclose(found, expected, rtol=1e-12, atol=0)
+    result, expected = posterior.kl(), reference_kl(posterior, widths, centres)
+    assert torch.allclose(result, expected, rtol=1e-12, atol=0)
     gaussian = [p for group in posterior.groups if isinstance(group, GaussianGroup) for p in group.parameters()]
-    for one, other in zip(torch.autograd.grad(3 * found, gaussian), torch.autograd.grad(3 * expected, gaussian), strict=True):
+    for one, other in zip(torch.autograd.grad(3 * result, gaussian), torch.autograd.grad(3 * expected, gaussian), strict=True):
         assert torch.allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
@@ -117,11 +117,11 @@ def test_groups_have_their_own_learning_rates() -> None:
 @pytest.mark.parametrize("prior_std", [0.05, PRIORS], ids=["one group", "groups"])
 def test_init_std_by_pattern(prior_std: Any) -> None:
     posterior = cb.MeanField(mlp(), prior_std=prior_std, init_std={"0.bias": 0.5, "*.weight": 0.02, "*": 0.1})
-    found = {}
+    result = {}
     for group in posterior.groups:
         assert isinstance(group, GaussianGroup)
-        found.update({name: view.unique().tolist() for name, view in group.layout.views(group.scale()).items()})
-    assert found == {
+        result.update({name: view.unique().tolist() for name, view in group.layout.views(group.scale()).items()})
+    assert result == {
         name: [pytest.approx(std, rel=1e-6)]
         for name, std in {"0.weight": 0.02, "0.bias": 0.5, "2.weight": 0.02, "2.bias": 0.1}.items()
     }

@@ -128,9 +128,9 @@ class CopiesItself(nn.Module):
         self.w = nn.Parameter(torch.ones(4, 3))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CopiesItself:
-        made = CopiesItself()
-        made.w = copy.deepcopy(self.w, memo)
-        return made
+        built = CopiesItself()
+        built.w = copy.deepcopy(self.w, memo)
+        return built
 
     def forward(self, x: Tensor) -> Tensor:
         return x @ self.w
@@ -176,9 +176,9 @@ def test_another_type(kind: str, case: Case) -> None:
     wide = split_inputs(_doubled(inputs))
     with torch.no_grad():
         expected = posterior(*split_inputs(inputs)[0], **split_inputs(inputs)[1])
-        found = posterior.to(torch.float64)(*wide[0], **wide[1])
-    assert found.dtype == torch.float64
-    assert torch.allclose(found, expected.double(), atol=1e-4)
+        result = posterior.to(torch.float64)(*wide[0], **wide[1])
+    assert result.dtype == torch.float64
+    assert torch.allclose(result, expected.double(), atol=1e-4)
     assert all(vector.dtype == torch.float64 for vector in posterior.parameters())
 
 

@@ -34,7 +34,7 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", [cb.Point, cb.MeanField])
-@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda made: made.__name__)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda built: built.__name__)
 def test_any_optimizer_trains(kind: Any, optimizer: Callable[..., torch.optim.Optimizer]) -> None:
     x, y = data()
     posterior = kind(mlp())

@@ -12,11 +12,11 @@ from calibayes.posterior.gaussian_group import GaussianGroup
 
 
 def posterior() -> cb.MeanField:
-    made = cb.MeanField(Tied().double(), init_std=0.3, prior_std={"out.*": 0.2, "*": 1.0}, prior_mean="initial")
+    built = cb.MeanField(Tied().double(), init_std=0.3, prior_std={"out.*": 0.2, "*": 1.0}, prior_mean="initial")
     with torch.no_grad():
-        for vector in made.parameters():
+        for vector in built.parameters():
             vector.add_(torch.randn_like(vector) * 0.1)
-    return made
+    return built
 
 
 def generators(count: int) -> list[torch.Generator]:
@@ -29,37 +29,37 @@ def loss(vectors: list[Tensor]) -> Tensor:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_of_samples(count: int) -> None:
-    made = posterior()
-    draws = [made.draw(generator) for generator in generators(count)]
-    expected = torch.autograd.grad(torch.stack([loss(vectors) for vectors in draws]).sum(), list(made.parameters()))
-    leaves, shifts = made.leaves(generators(count))
+    built = posterior()
+    draws = [built.draw(generator) for generator in generators(count)]
+    expected = torch.autograd.grad(torch.stack([loss(vectors) for vectors in draws]).sum(), list(built.parameters()))
+    leaves, shifts = built.leaves(generators(count))
     for k, vectors in enumerate(draws):
         assert all(torch.equal(leaf if count == 1 else leaf[k], v) for leaf, v in zip(leaves, vectors, strict=True))
     loss(leaves).backward()
-    made.pull_back(leaves, shifts)
-    for vector, gradient in zip(made.parameters(), expected, strict=True):
+    built.pull_back(leaves, shifts)
+    for vector, gradient in zip(built.parameters(), expected, strict=True):
         assert vector.grad is not None
         assert torch.allclose(vector.grad, gradient, rtol=1e-12, atol=1e-12)
 
 
 def test_gradients_add_up() -> None:
-    made = posterior()
+    built = posterior()
     for times in (1, 2):
-        leaves, shifts = made.leaves(generators(1))
+        leaves, shifts = built.leaves(generators(1))
         loss(leaves).backward()
-        made.pull_back(leaves, shifts)
-        found = [vector.grad.clone() for vector in made.parameters() if vector.grad is not None]
+        built.pull_back(leaves, shifts)
+        result = [vector.grad.clone() for vector in built.parameters() if vector.grad is not None]
         if times == 1:
-            once = found
-    assert all(torch.allclose(two, 2 * one, rtol=1e-12) for one, two in zip(once, found, strict=True))
+            once = result
+    assert all(torch.allclose(two, 2 * one, rtol=1e-12) for one, two in zip(once, result, strict=True))
 
 
 @pytest.mark.parametrize("before", [False, True], ids=["alone", "beside other gradients"])
 def test_of_the_kl(before: bool) -> None:
-    made = posterior()
-    gaussians = [group for group in made.groups if isinstance(group, GaussianGroup)]
+    built = posterior()
+    gaussians = [group for group in built.groups if isinstance(group, GaussianGroup)]
     vectors = [vector for group in gaussians for vector in (group.mu, group.rho)]
-    expected = torch.autograd.grad(0.7 * made.kl(), vectors)
+    expected = torch.autograd.grad(0.7 * built.kl(), vectors)
     for vector in vectors:
         vector.grad = torch.ones_like(vector) if before else None
     for group in gaussians:

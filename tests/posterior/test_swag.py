@@ -184,7 +184,7 @@ def test_the_audit_says_how_much_was_collected(capsys: pytest.CaptureFixture[str
     ("settings", "message"),
     [
         ({"start_epoch": 0}, "`start_epoch` to be a positive integer, but got 0"),
-        ({"every": "batch"}, "`every` to be 'epoch', 'step' or so many steps, but got 'batch'"),
+        ({"every": "batch"}, "`every` to be 'epoch', 'step' or a step count, but got 'batch'"),
         ({"every": 0}, "`every` to be a positive integer, but got 0"),
         ({"rank": 1}, "`rank` to be 0 .* or at least 2, but got 1"),
         ({"rank": -1}, "`rank` to be an integer of at least 0, but got -1"),

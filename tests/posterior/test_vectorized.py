@@ -88,8 +88,8 @@ def test_what_vmap_refuses_runs_in_a_loop(build: Any, shape: tuple[int, ...], ch
     net, data = in_double(build, *shape)
     looped = after_training(net, data, sample_chunk=1)
     with pytest.warns(UserWarning, match=re.escape("The samples run one after the other")):
-        found = after_training(net, data, sample_chunk=chunk)
-    assert_close(found, looped)
+        result = after_training(net, data, sample_chunk=chunk)
+    assert_close(result, looped)
 
 
 @pytest.mark.parametrize(("build", "shape"), [(batch_normed, (4,)), (Lstm, (4, 3)), (Branching, (4,))])

@@ -10,7 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from calibayes.posthoc import IsotonicScaling, PlattScaling, PosthocWarning, Scaling, TemperatureScaling, VectorScaling
+from calibayes.posthoc import (
+    IsotonicScaling,
+    PlattScaling,
+    PosthocWarning,
+    QuadraticScaling,
+    Scaling,
+    StructuredMatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+    VennAbersScaling,
+)
+
+FOR_MANY_CLASSES: list[type[Scaling]] = [TemperatureScaling, VectorScaling, StructuredMatrixScaling]
+FOR_TWO_CLASSES: list[type[Scaling]] = [PlattScaling, IsotonicScaling, QuadraticScaling, VennAbersScaling]
 
 
 @st.composite
@@ -36,12 +49,12 @@ def predictions(draw: st.DrawFn) -> tuple[Tensor, Tensor, Tensor, bool]:
     return values, targets, weights, logits
 
 
-@pytest.mark.parametrize("scaling", [TemperatureScaling, VectorScaling, PlattScaling, IsotonicScaling])
+@pytest.mark.parametrize("scaling", [*FOR_MANY_CLASSES, *FOR_TWO_CLASSES])
 @settings(max_examples=60)
 @given(drawn=predictions())
 def test_there_is_never_a_nan(scaling: type[Scaling], drawn: tuple[Tensor, Tensor, Tensor, bool]) -> None:
     values, targets, weights, logits = drawn
-    if values.dim() == 2 and values.shape[1] > 2 and scaling in (PlattScaling, IsotonicScaling):
+    if values.dim() == 2 and values.shape[1] > 2 and scaling in FOR_TWO_CLASSES:
         values, targets = values[:, :1].sigmoid() if logits else values[:, 0], (targets > 0).long()
         logits = False
     with warnings.catch_warnings():

@@ -19,13 +19,17 @@ from calibayes.posthoc import (
     NotFittedError,
     PlattScaling,
     PosthocWarning,
+    QuadraticScaling,
     Scaling,
+    StructuredMatrixScaling,
     TemperatureScaling,
     VectorScaling,
+    VennAbersScaling,
 )
 
-EVERY: list[type[Scaling]] = [TemperatureScaling, VectorScaling, PlattScaling, IsotonicScaling]
-FOR_MANY_CLASSES: list[type[Scaling]] = [TemperatureScaling, VectorScaling]
+FOR_MANY_CLASSES: list[type[Scaling]] = [TemperatureScaling, VectorScaling, StructuredMatrixScaling]
+FOR_TWO_CLASSES: list[type[Scaling]] = [PlattScaling, IsotonicScaling, QuadraticScaling, VennAbersScaling]
+EVERY = [*FOR_MANY_CLASSES, *FOR_TWO_CLASSES]
 
 
 def drawn(n: int = 60, classes: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -147,6 +151,8 @@ def test_unfitted_parameters() -> None:
         (TemperatureScaling(), ["temperature"]),
         (VectorScaling(), ["scale", "bias"]),
         (PlattScaling(), ["slope", "intercept"]),
+        (StructuredMatrixScaling(), ["temperature", "matrix", "bias"]),
+        (QuadraticScaling(), ["temperature", "curvature", "slope", "intercept"]),
     ):
         for name in names:
             with pytest.raises(NotFittedError):

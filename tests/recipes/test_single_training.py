@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ SHORT = TrainingSettings(epochs=4, batch_size=30, learning_rate=0.02, optimizer=
 CA_BNN = replace(SHORT, scheme="ca-bnn", lam=5.0, beta=0.1, evaluate_every=2)
 
 
+@cache
 def run(settings: TrainingSettings) -> dict[str, Any]:
     """A result without its times."""
     found = train_and_score(settings, points(), network)
@@ -59,6 +61,7 @@ def test_settings_survive_being_written_down() -> None:
 def test_the_result_is_a_function_of_the_settings() -> None:
     first = run(CA_BNN)
     assert json.loads(json.dumps(first)) == first  # numbers, texts, lists and dicts alone
+    run.cache_clear()
     assert run(CA_BNN) == first
     assert run(replace(CA_BNN, seed=1)) != first
 

@@ -25,7 +25,7 @@ _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def missing() -> str | None:
-    """Why there can be no browser here, if so."""
+    """The reason why no browser can run here, if there is one."""
     absent = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     return f"{' and '.join(absent)} not found; on Debian: apt install chromium chromium-driver" if absent else None
 
@@ -66,19 +66,19 @@ class Browser:
         self.post("/url", {"url": path.absolute().as_uri()})
 
     def script(self, source: str, *arguments: Any) -> Any:
-        """What the body of a function returns in the page."""
+        """Run the body of a function in the page and return its result."""
         return self.post("/execute/sync", {"script": source, "args": list(arguments)})
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         return self.post("/goog/cdp/execute", {"cmd": command, "params": parameters})
 
     def media(self, kind: str = "", **features: str) -> None:
-        """Pretend a medium, such as print, and preferences, such as ``prefers_color_scheme="dark"``."""
+        """Emulate a medium, such as print, and preferences, such as ``prefers_color_scheme="dark"``."""
         listed = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.devtools("Emulation.setEmulatedMedia", media=kind, features=listed)
 
     def resize(self, width: int, height: int = 900) -> None:
-        """A window of this inner size, also narrower than a desktop lets windows be."""
+        """Set the inner size of the window, even narrower than a desktop allows."""
         self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def keys(self, *keys: str) -> None:
@@ -97,9 +97,9 @@ class Browser:
         self.post("/actions", {"actions": [pointer]})
 
     def log(self, kind: str) -> list[dict[str, Any]]:
-        """What was logged since the last call: ``"browser"`` (the console) or ``"performance"`` (requests and more)."""
-        found: list[dict[str, Any]] = self.post("/se/log", {"type": kind})
-        return found
+        """The log since the last call: ``"browser"`` (the console) or ``"performance"`` (requests and more)."""
+        entries: list[dict[str, Any]] = self.post("/se/log", {"type": kind})
+        return entries
 
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
         picture = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=whole)

@@ -1,4 +1,4 @@
-"""HTML read strictly into a tree: what a browser would silently repair is an error here."""
+"""HTML read strictly into a tree: errors that a browser would silently repair are raised."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Node:
         return [node for node in self if tag in ("", node.tag) and (not class_ or class_ in node.classes)]
 
     def one(self, tag: str = "", class_: str = "", **attributes: str) -> Node:
-        found = [node for node in self.all(tag, class_) if attributes.items() <= node.attributes.items()]
-        assert len(found) == 1, (tag, class_, attributes, len(found))
-        return found[0]
+        matches = [node for node in self.all(tag, class_) if attributes.items() <= node.attributes.items()]
+        assert len(matches) == 1, (tag, class_, attributes, len(matches))
+        return matches[0]
 
     def numbers(self) -> list[str]:
         return [node.attributes["data-value"] for node in self if "data-value" in node.attributes]

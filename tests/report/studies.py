@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibayes.report import study
 
-# What a user's file may call its models and classes.
+# Names of models and classes that a user's file may have.
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
@@ -30,7 +30,7 @@ HOSTILE = (
 def predictions(
     n: int, classes: int, sharpness: float, skill: float, seed: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Probabilities that are right as often as they say if ``sharpness`` is 1, and too sure above; targets are those of n."""
+    """Probabilities that are calibrated if ``sharpness`` is 1, and overconfident above; targets depend on n alone."""
     targets = np.random.default_rng(0).integers(classes, size=n)
     logits = np.random.default_rng(seed).normal(size=(n, classes)) + skill * np.eye(classes)[targets]
     likelihood = np.exp(sharpness * skill * (logits - logits.max(1, keepdims=True)))
@@ -41,15 +41,15 @@ def simulated(
     models: dict[str, float], n: int, classes: int, replicates: int, names: list[str] | None = None
 ) -> dict[str, Any]:
     """The study of models that differ in how sharp their probabilities are."""
-    told = {name: predictions(n, classes, sharpness, 2.0, seed) for seed, (name, sharpness) in enumerate(models.items(), 1)}
+    drawn = {name: predictions(n, classes, sharpness, 2.0, seed) for seed, (name, sharpness) in enumerate(models.items(), 1)}
     origin = {"command": "calibayes evaluate predictions.csv --label label --html report.html", "files": ["predictions.csv"]}
-    probs, targets = {name: table for name, (table, _) in told.items()}, next(iter(told.values()))[1]
+    probs, targets = {name: table for name, (table, _) in drawn.items()}, next(iter(drawn.values()))[1]
     names = names or [f"class {index}" for index in range(classes)]
     return study(probs, targets, class_names=names, replicates=replicates, origin=origin).to_dict()
 
 
 def _fresh(make: Callable[[], dict[str, Any]]) -> Callable[[], dict[str, Any]]:
-    """Compute once, and give every test a copy of its own to change."""
+    """Compute once, and give every test its own copy to change."""
     kept = cache(make)
 
     def fresh() -> dict[str, Any]:
@@ -67,10 +67,10 @@ def two() -> dict[str, Any]:
 @_fresh
 def hostile() -> dict[str, Any]:
     sharpness = {name: 0.6 + 0.3 * index for index, name in enumerate(HOSTILE[:3] + HOSTILE[5:8])}
-    found = simulated(sharpness, n=600, classes=10, replicates=60, names=list(HOSTILE))
-    found["data"]["files"] = [HOSTILE[0], "caf\udce9.csv"]
-    found["command"] = f"calibayes evaluate '{HOSTILE[2]}' {'y' * 300}"
-    return found
+    content = simulated(sharpness, n=600, classes=10, replicates=60, names=list(HOSTILE))
+    content["data"]["files"] = [HOSTILE[0], "caf\udce9.csv"]
+    content["command"] = f"calibayes evaluate '{HOSTILE[2]}' {'y' * 300}"
+    return content
 
 
 @_fresh

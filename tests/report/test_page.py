@@ -24,13 +24,13 @@ CASES = [studies.two, studies.hostile, studies.odd]
 
 
 def texts(*numbers: Any) -> list[str]:
-    """Numbers as the page's attributes have them."""
+    """Numbers in the format of the page's attributes."""
     return ["null" if value is None else value if isinstance(value, str) else repr(value) for value in numbers]
 
 
-def three(found: dict[str, Any]) -> list[str]:
-    ends = [] if found["low"] is None and found["high"] is None else [found["low"], found["high"]]
-    return texts(found["value"], *ends)
+def three(cell: dict[str, Any]) -> list[str]:
+    ends = [] if cell["low"] is None and cell["high"] is None else [cell["low"], cell["high"]]
+    return texts(cell["value"], *ends)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -49,8 +49,8 @@ def test_every_number_stands_where_it_belongs(case: Callable[[], Study]) -> None
             names = ("left", "right", "count", "share", "confidence", "accuracy")
             assert row.numbers() == texts(*(entry[name] for name in names), *(entry["band"] or ()))
     for pair, table in zip(study["differences"], page.all("table", "differences"), strict=True):
-        found = {row.attributes["data-metric"]: row.numbers() for row in table.one("tbody").all("tr")}
-        assert found == {name: texts(*map(value.get, ("value", "low", "high"))) for name, value in pair["metrics"].items()}
+        numbers = {row.attributes["data-metric"]: row.numbers() for row in table.one("tbody").all("tr")}
+        assert numbers == {name: texts(*map(value.get, ("value", "low", "high"))) for name, value in pair["metrics"].items()}
     classes = {row.one("th").text: row.numbers() for row in page.one("table", "classes").one("tbody").all("tr")}
     for entries in zip(*(model["per_class"] for model in models), strict=True):
         pairs = [value for entry in entries for value in (entry["probability"], entry["ece"])]
@@ -65,7 +65,7 @@ def test_every_number_stands_where_it_belongs(case: Callable[[], Study]) -> None
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_shown_is_the_exact_number_rounded(case: Callable[[], Study]) -> None:
+def test_shown_numbers_are_the_exact_ones_rounded(case: Callable[[], Study]) -> None:
     checked = 0
     for node in parsed(render_page(case())):
         exact = node.attributes.get("data-value")
@@ -82,7 +82,7 @@ def test_what_is_shown_is_the_exact_number_rounded(case: Callable[[], Study]) ->
             continue
         number = shown.rstrip("%\u00a0")
         step = 10.0 ** -len(number.partition(".")[2])
-        # In columns of per cent the sign stands at the top alone.
+        # In columns of per cent, only the heading has the sign.
         factors = (100,) if shown.endswith("%") else (1, 100)
         assert min(abs(float(number) - factor * float(exact)) for factor in factors) <= 0.5001 * step, (shown, exact)
         checked += 1
@@ -162,19 +162,19 @@ def test_best_is_marked_only_where_every_difference_is_clear(case: Callable[[], 
 
 
 def beats(name: str, pair: dict[str, Any], metric: dict[str, Any]) -> bool:
-    found = pair["metrics"].get(metric["name"])
-    if found is None or metric["better"] is None:
+    difference = pair["metrics"].get(metric["name"])
+    if difference is None or metric["better"] is None:
         return False
-    higher: bool = found["low"] > 0 if name == pair["first"] else found["high"] < 0
-    lower: bool = found["high"] < 0 if name == pair["first"] else found["low"] > 0
+    higher: bool = difference["low"] > 0 if name == pair["first"] else difference["high"] < 0
+    lower: bool = difference["high"] < 0 if name == pair["first"] else difference["low"] > 0
     return higher if metric["better"] == "higher" else lower
 
 
 def test_no_mark_without_a_clear_difference() -> None:
     study = studies.two()
     assert parsed(render_page(study)).all("td", "best")
-    for found in study["differences"][0]["metrics"].values():
-        found["low"], found["high"] = -abs(found["value"]), abs(found["value"]) * 2
+    for difference in study["differences"][0]["metrics"].values():
+        difference["low"], difference["high"] = -abs(difference["value"]), abs(difference["value"]) * 2
     page = parsed(render_page(study))
     assert not page.all("td", "best")
     assert {cell.text for cell in page.all("td", "reading")} == {"no clear difference"}
@@ -182,8 +182,8 @@ def test_no_mark_without_a_clear_difference() -> None:
 
 def test_interval_on_the_other_side_of_zero_says_nothing() -> None:
     study = studies.two()
-    for found in study["differences"][0]["metrics"].values():
-        found |= {"value": 0.1, "low": -0.3, "high": -0.2}
+    for difference in study["differences"][0]["metrics"].values():
+        difference |= {"value": 0.1, "low": -0.3, "high": -0.2}
     page = parsed(render_page(study))
     assert not page.all("td", "best")
     assert {cell.text for cell in page.all("td", "reading")} == {"no clear difference"}
@@ -201,8 +201,8 @@ def test_equal_models_do_not_differ() -> None:
 def test_number_outside_its_interval_is_explained() -> None:
     study = studies.two()
     for model in study["models"]:
-        for found in model["scores"].values():
-            found["low"] = found["high"] = found["value"]
+        for score in model["scores"].values():
+            score["low"] = score["high"] = score["value"]
     assert "lies outside" not in render_page(study)
     study["models"][1]["scores"]["ece"]["high"] /= 2
     assert "lies outside" in render_page(study)
@@ -232,7 +232,7 @@ def test_size_and_repeatability() -> None:
     assert page == render_page(study)
 
 
-def test_numbers_that_json_cannot_hold_are_refused() -> None:
+def test_numbers_that_json_cannot_hold_are_rejected() -> None:
     study = studies.two()
     study["models"][0]["temperature"]["value"] = float("nan")
     with pytest.raises(InvalidArgumentError, match="Infinity"):

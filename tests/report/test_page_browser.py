@@ -1,4 +1,4 @@
-"""The page in a real browser: what people see, point at, press, print and save."""
+"""The page in a real browser: seeing, pointing, pressing, printing and saving."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Write = Callable[[dict[str, Any]], Path]
 ESCAPE, TAB, RIGHT, HOME, END, ENTER = "\ue00c", "\ue004", "\ue014", "\ue011", "\ue010", "\ue007"
 CASES = [studies.two, studies.hostile, studies.odd]
 
-# Contrast of every visible text against what lies behind it, as WCAG defines it.
+# Contrast of every visible text against its background, as defined by WCAG.
 CONTRASTS = """
 const parse = (text) => { const p = text.match(/[\\d.]+/g).map(Number); return p.length < 4 ? [...p, 1] : p; };
 const over = (top, under) => top.slice(0, 3).map((c, i) => c * top[3] + under[i] * (1 - top[3]));
@@ -28,7 +28,7 @@ const light = (c) => { const [r, g, b] = c.map(v => v / 255).map(v => v <= .0404
                        return .2126 * r + .7152 * g + .0722 * b; };
 const ground = (e) => { const stack = []; for (; e; e = e.parentElement) stack.push(parse(getComputedStyle(e).backgroundColor));
                         return stack.reverse().reduce((under, top) => over(top, under), [255, 255, 255]); };
-const found = {};
+const ratios = {};
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 while (walker.nextNode()) {
   const e = walker.currentNode.parentElement;
@@ -39,9 +39,9 @@ while (walker.nextNode()) {
   const [a, b] = [light(ink), light(behind)];
   const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
   const key = `${e.tagName}.${e.getAttribute("class") || ""}`;
-  found[key] = Math.min(found[key] || 99, ratio);
+  ratios[key] = Math.min(ratios[key] || 99, ratio);
 }
-return found;
+return ratios;
 """
 
 
@@ -72,8 +72,8 @@ def test_numbers_in_the_page_are_those_of_the_json(browser: Browser, written: Wr
         "const rows = [...document.querySelectorAll('.scores tbody tr')];"
         "return rows.map(row => [row.dataset.metric, [...row.cells].slice(1).map(numbers)]);"
     )
-    for name, found in cells:
-        for model, numbers in zip(study["models"], found, strict=True):
+    for name, rows in cells:
+        for model, numbers in zip(study["models"], rows, strict=True):
             score = model["scores"][name]
             assert numbers == [value for value in (score["value"], score["low"], score["high"]) if value is not None]
     assert len(cells) == len(study["metrics"])
@@ -85,7 +85,7 @@ def tip(browser: Browser) -> str | None:
 
 
 def lines(entry: dict[str, Any]) -> list[str]:
-    """What must be said about a bin, written down independently of the page."""
+    """The expected text about a bin, written independently of the page."""
     return [
         f"{100 * entry['left']:.1f} to {100 * entry['right']:.1f} %",
         f"{entry['count']:,} answers",
@@ -170,7 +170,7 @@ def test_no_sideways_scrolling(browser: Browser, written: Write, case: Callable[
     browser.open(written(case()))
     browser.script("document.querySelectorAll('details').forEach(e => e.open = true)")
     assert browser.script("return document.documentElement.scrollWidth") == width
-    # What leaves the window sideways does so inside a box that scrolls.
+    # Anything wider than the window is inside a box that scrolls.
     loose = browser.script(
         "const free = (e) => e.checkVisibility() && !e.closest('.scroll, .unseen, svg, .skip');"
         "const out = (e) => e.getBoundingClientRect().right > innerWidth + 1;"
@@ -187,9 +187,9 @@ def test_contrast_in_both_themes(browser: Browser, written: Write, case: Callabl
         browser.media(prefers_color_scheme=theme)
         browser.open(path)
         browser.script("document.querySelectorAll('details').forEach(e => e.open = true)")
-        found = browser.script(CONTRASTS)
-        assert len(found) > 25
-        assert {name: ratio for name, ratio in found.items() if ratio < 4.5} == {}
+        ratios = browser.script(CONTRASTS)
+        assert len(ratios) > 25
+        assert {name: ratio for name, ratio in ratios.items() if ratio < 4.5} == {}
         grounds.append(browser.script("return getComputedStyle(document.body).backgroundColor"))
     assert grounds[0] != grounds[1]
 

@@ -1,4 +1,4 @@
-"""The charts of the page: what is drawn is to scale, and what is not there is not drawn."""
+"""The charts of the page are to scale, and draw nothing that is not in the data."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from xml.etree.ElementTree import Element, fromstring
 import pytest
 from tests.report import studies
 
-from calibayes.report.charts import model_class
+from calibayes.report.charts import forest_row, model_class
 from calibayes.report.charts_coverage import coverage_chart
-from calibayes.report.charts_forest import forest_row
 from calibayes.report.charts_reliability import highest_share, reliability_chart
 
 
@@ -21,15 +20,15 @@ def marks(chart: Element) -> list[Element]:
 
 
 def part(group: Element, name: str) -> dict[str, float]:
-    found = [node for node in group.iter("rect") if name in (node.get("class") or "").split()]
-    assert len(found) == 1, name
-    return {key: float(found[0].get(key, "nan")) for key in ("x", "y", "width", "height")}
+    matches = [node for node in group.iter("rect") if name in (node.get("class") or "").split()]
+    assert len(matches) == 1, name
+    return {key: float(matches[0].get(key, "nan")) for key in ("x", "y", "width", "height")}
 
 
 @pytest.fixture
 def model() -> dict[str, Any]:
-    found: dict[str, Any] = studies.two()["models"][0]
-    return found
+    first: dict[str, Any] = studies.two()["models"][0]
+    return first
 
 
 def test_reliability_is_drawn_to_scale(model: dict[str, Any]) -> None:
@@ -120,7 +119,7 @@ def test_curves_of_many_models_differ_in_more_than_colour() -> None:
 def test_forest_row_is_to_scale_around_zero() -> None:
     chart = fromstring(forest_row(-0.1, -0.3, 0.1, reach=0.4, clear=False))
     width = float(chart.get("viewBox", "").split()[2])
-    low, high = (float(found) for found in re.findall(r"M([\d.]+).*H([\d.]+)", next(chart.iter("path")).get("d", ""))[0])
+    low, high = (float(number) for number in re.findall(r"M([\d.]+).*H([\d.]+)", next(chart.iter("path")).get("d", ""))[0])
     rect = next(chart.iter("rect"))
     middle = float(rect.get("x", "")) + 4
     assert (low + high) / 2 == pytest.approx(middle, abs=0.1)

@@ -25,7 +25,7 @@ def test_weights_are_made_and_loaded(tmp_path: Path) -> None:
     weights, net = load_file(path), normalized_network("resnet18", path)
     assert torch.equal(weights["conv1.weight"], net.state_dict()["1.conv1.weight"])
     assert not torch.equal(weights["fc.weight"], normalized_network("resnet18", None).state_dict()["1.fc.weight"])
-    with pytest.raises(InvalidArgumentError, match=r"they are there\. Remove them to make others"):
+    with pytest.raises(InvalidArgumentError, match=r"exist already\. Remove them to train others"):
         pretrain(PRETRAININGS["tiny"], tmp_path)
 
 

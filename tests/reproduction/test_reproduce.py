@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 import calibayes
 from calibayes.cli import app
 from calibayes.sweeps import read
-from calibayes.sweeps.identity import function_and_name
+from calibayes.sweeps.trial_identity import function_and_name
 from calibayes.sweeps.worker import Job
 from reproduction.experiments import EXPERIMENTS, experiment
 from reproduction.run_experiment import VERSION
@@ -124,7 +124,7 @@ def test_records_of_another_version_and_damaged_ones_are_left_out_and_sizes_are_
     first.write_text(first.read_text().replace('"version": 2', '"version": 1'))
     second.write_bytes(kept[1][:100])
     done = start("newsgroups-epochs", folder, "--figures-only")
-    assert f"Cannot be read, and is left out: {second}" in done.stderr
+    assert f"Left out, since it cannot be read: {second}" in done.stderr
     assert "5 trainings are missing." in done.stdout
     first.write_bytes(kept[0])
     second.write_bytes(kept[1])

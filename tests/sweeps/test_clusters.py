@@ -56,7 +56,7 @@ def check_death(folder: Path, backend: str, **others: Any) -> None:
     assert [result["y"] for result in found.results()] == [1, 3, 4, 5]
     assert [(trial.settings["n"], trial.error.type) for trial in found.failed if trial.error] == [(2, DIED)]
     assert acts.runs(folder / "log")[2] == 2
-    assert err.count("A worker process ended before its time") == 2
+    assert err.count("A worker process ended unexpectedly") == 2
     assert list((folder / "there").glob(".*")) == []
 
 

@@ -73,7 +73,7 @@ def test_a_worker_that_is_killed_costs_what_was_under_way_and_nothing_else(tmp_p
     assert [result["y"] for result in found.results()] == list(range(5))
     killed = {n for n, _ in acts.lines(log)[:2]}
     assert acts.runs(log) == {n: 1 + (n in killed) for n in range(5)}
-    assert err.getvalue().count("A worker process ended before its time") == 1
+    assert err.getvalue().count("A worker process ended unexpectedly") == 1
     assert hidden(folder) == []
 
 

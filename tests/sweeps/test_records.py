@@ -107,7 +107,7 @@ def test_damage_is_found_wherever_it_is(store: Store, record: Record) -> None:
 def test_a_result_under_another_ones_name_is_not_taken(store: Store) -> None:
     path = store.write("fnn", RECORD)
     other = path.rename(path.with_name(path.name.replace(RECORD.key, replace(RECORD, version=2).key)))
-    with pytest.raises(DamagedError, match="it holds another result than its name says"):
+    with pytest.raises(DamagedError, match="it does not hold the result that its name says"):
         store.read(other)
 
 

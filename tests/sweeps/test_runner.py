@@ -79,7 +79,7 @@ def test_killers_are_found_among_many_and_the_innocent_are_not_given_up(
 
 def test_workers_that_never_begin_end_the_sweep_with_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Fragile(range(20), leaves_claims=False)
-    with pytest.raises(SweepError, match="end before they begin a trial, 3 times in a row"):
+    with pytest.raises(SweepError, match="ended before they began a trial, 3 times in a row"):
         swept(tmp_path, pool, monkeypatch, retries=2)
 
 

@@ -203,7 +203,7 @@ def test_a_result_under_another_ones_name_is_not_taken(place: Place) -> None:
     first, second = place.files
     first.write_bytes(second.read_bytes())
     assert place.sweep(acts.square, 1, 2).kept == 1
-    assert "it holds another result than its name says" in place.err
+    assert "it does not hold the result that its name says" in place.err
 
 
 def test_a_table_has_a_row_for_each_trial(place: Place) -> None:

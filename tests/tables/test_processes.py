@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.files.made import rows, write_csv
+from tests.files.made import rows, table_model, write_csv
 from tests.test_cli import COMMAND
 
 from calibayes.files import load
@@ -74,13 +74,34 @@ def test_a_full_disk_at_the_end_of_a_training_loses_nothing(tmp_path: Path) -> N
     assert load(kept).classes == ("large", "small")
 
 
-def test_a_file_that_may_not_grow_is_one_line(tmp_path: Path) -> None:
+def test_a_limit_on_the_size_of_files_at_the_end_of_a_training_loses_nothing(tmp_path: Path) -> None:
     data = write_csv(tmp_path / "data.csv", rows(90))
+    (tmp_path / "spare").mkdir()
     words = [*COMMAND, "train", data, "--target", "kind", "--scheme", "fnn", "--epochs", "1", "-o", tmp_path / "m"]
+    script = f'ulimit -f 4 && TMPDIR={tmp_path / "spare"} "$@"'
     done = subprocess.run(
-        ["sh", "-c", 'ulimit -f 4 && "$@"', "sh", *map(str, words)], check=False, capture_output=True, text=True, timeout=300
+        ["sh", "-c", script, "sh", *map(str, words)], check=False, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2, done.stderr
-    assert "File too large" in done.stderr.splitlines()[-1]
+    line = done.stderr.splitlines()[-1]
+    assert "File too large" in line
+    assert "Files may have at most 2,048 bytes here (ulimit -f)." in line
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "m").exists()
+    _, _, join = line.partition("without the limit: ")
+    assert all(part.stat().st_size <= 2048 for part in (tmp_path / "spare").rglob("part*"))
+    subprocess.run(["sh", "-c", join], check=True)
+    assert load(tmp_path / "m").classes == ("large", "small")
+
+
+def test_a_limit_on_the_size_of_files_is_named_where_predictions_are_written(tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "data.csv", rows(900))
+    table_model().save(tmp_path / "model")
+    words = [*COMMAND, "predict", tmp_path / "model", data, "-o", tmp_path / "out.csv"]
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 40 && "$@"', "sh", *map(str, words)], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2, done.stderr
+    line = "calibayes: cannot write: File too large. Raise the limit on the size of files (ulimit -f), and try again."
+    assert done.stderr.splitlines()[-1] == line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "model"]

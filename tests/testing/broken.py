@@ -55,7 +55,7 @@ class WrongPullBack(Sound):
 
 
 class StateInAnAttribute(Sound):
-    """What it learns beside its parameters is in no state dict."""
+    """It learns something beside its parameters that is in no state dict."""
 
     def __init__(self, name: str, layout: Layout, values: Tensor) -> None:
         super().__init__(name, layout, values)
@@ -112,7 +112,7 @@ class MaskOfTheBatch(Broken):
 
 
 class SeedOfThePast(Broken):
-    """How many samples were drawn before decides what is drawn."""
+    """Samples depend on the number of those that were drawn before."""
 
     kind = "example.seed-of-the-past"
 

@@ -1,4 +1,4 @@
-"""What `fit` promises around the steps: data of every kind, seeds, early stopping, records."""
+"""Promises of `fit` around the steps: data of every kind, seeds, early stopping, records."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 
 
 def platform() -> dict[str, str]:
-    """Where bits are the same: other versions and processors add in another order."""
+    """True where bits are the same: other versions and processors add in another order."""
     return {"torch": torch.__version__, "processor": torch.backends.cpu.get_cpu_capability()}
 
 

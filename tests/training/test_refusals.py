@@ -1,4 +1,4 @@
-"""What `fit` refuses, and what it says then."""
+"""Arguments and data that `fit` rejects, and its messages."""
 
 from __future__ import annotations
 

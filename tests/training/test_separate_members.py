@@ -130,7 +130,7 @@ def test_refusals() -> None:
         fitted(ensemble(), checkpoint="")
     with pytest.raises(InvalidArgumentError, match="`seed`"):
         fitted(ensemble(), seed="one")
-    with pytest.raises(InvalidArgumentError, match="no ensemble"):
+    with pytest.raises(InvalidArgumentError, match="members of an ensemble apart, but this is not one"):
         fitted(cb.Point(net()), workers=2)
     with pytest.raises(InvalidArgumentError, match="members of an ensemble"):
         fitted(cb.Point(net()), together=True)
@@ -143,7 +143,7 @@ def test_refusals() -> None:
     with pytest.raises(InvalidArgumentError, match="`on_epoch` cannot look into other processes"):
         fitted(ensemble(), workers=2, on_epoch=lambda posterior, epoch: None)
     normed = ensemble("point", lambda: nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 4)))
-    with pytest.raises(UnsupportedNetworkError, match="vmap refuses"):
+    with pytest.raises(UnsupportedNetworkError, match="vmap does not support their network"):
         fitted(normed, together=True)
 
 

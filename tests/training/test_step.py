@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -116,15 +117,9 @@ def test_no_weight_on_the_calibration_term_is_no_calibration_term_to_the_bit() -
 def test_a_vanishing_width_is_a_point() -> None:
     net, train = mlp(), data()
     point, narrow = cb.Point(net), cb.MeanField(net, init_std=1e-30)
+    sgd, objective = partial(torch.optim.SGD, lr=0.1), cb.Objective(lam=10.0, beta=0.0)
     for posterior in (point, narrow):
-        cb.fit(
-            posterior,
-            train,
-            cb.Objective(lam=10.0, beta=0.0),
-            optimizer=lambda p: torch.optim.SGD(p, lr=0.1),
-            epochs=3,
-            batch_size=16,
-        )
+        cb.fit(posterior, train, objective, optimizer=sgd, epochs=3, batch_size=16)
     torch.testing.assert_close(narrow.mu.detach(), weights(point), rtol=1e-12, atol=1e-12)
 
 

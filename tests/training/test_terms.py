@@ -18,7 +18,7 @@ import calibayes as cb
 from calibayes.errors import DataError, InvalidArgumentError, NonFiniteLossError
 from calibayes.randomness import generator_for
 from calibayes.terminal import ProgressDisplay
-from calibayes.training.step import StepTerms
+from calibayes.training.history import StepTerms
 from calibayes.training.training_progress import TrainingProgress
 
 SMOOTH = cb.WMMCE(tau_r=0.1, tau_c=0.1)

@@ -1,4 +1,4 @@
-"""What is written can be read again: models without pickle, checkpoints to the same bits."""
+"""Folders that are written can be read again: models without pickle, checkpoints to the same bits."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_checkpoint_of_another_posterior_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_without_a_posterior_is_named(tmp_path: Path) -> None:
     bert().save_pretrained(tmp_path)
-    with pytest.raises(ModelFileError, match=r"holds no posterior\.safetensors"):
+    with pytest.raises(ModelFileError, match=r"has no posterior\.safetensors"):
         load(tmp_path)
     cb.save(cb.Point(bert()), tmp_path / "posterior.safetensors")
     assert torch.equal(predicted(load(tmp_path)), predicted(cb.Point(bert())))
@@ -105,7 +105,7 @@ def test_which_of_several_adapters_are_active_has_to_be_told(tmp_path: Path) -> 
     net.set_adapter("second")
     found = trainer(tmp_path / "run", net, where="*lora_*")
     found.save_model(str(tmp_path / "model"))
-    with pytest.raises(ModelFileError, match=r"holds the adapters \['first', 'second'\].* Pass the network as `model`"):
+    with pytest.raises(ModelFileError, match=r"has the adapters \['first', 'second'\].* Pass the network as `model`"):
         load(tmp_path / "model")
     assert torch.equal(predicted(load(tmp_path / "model", net)), predicted(found.posterior))
 

@@ -21,7 +21,7 @@ LAUNCHED = "ca-bnn, R=4"
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """What each process of each group found; a single one is this."""
+    """The results of each process of each group; a single one is this."""
     found: Results = {1: [{name: train(tmp_path_factory.mktemp("alone"), 1) for name, train in processes.cases().items()}]}
     for size in (2, 3):
         folder = tmp_path_factory.mktemp(f"processes{size}")

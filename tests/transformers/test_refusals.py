@@ -1,4 +1,4 @@
-"""What cannot be done is said by name."""
+"""Arguments that the Trainer rejects, by name."""
 
 from __future__ import annotations
 

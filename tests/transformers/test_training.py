@@ -1,4 +1,4 @@
-"""What a step of the Trainer descends, and with which parameters."""
+"""The loss that a step of the Trainer descends, and its parameters."""
 
 from __future__ import annotations
 
@@ -226,5 +226,5 @@ def test_what_is_noted_for_the_log_does_not_grow(tmp_path: Path) -> None:
     for steps in (2, 6):
         found = trainer(tmp_path, posterior="point", args=arguments(tmp_path, max_steps=steps, logging_strategy="no"))
         found.train()
-        sizes.append(len(pickle.dumps(found._means)))
+        sizes.append(len(pickle.dumps(found._steps._sums)))
     assert sizes[0] == sizes[1]

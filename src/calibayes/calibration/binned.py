@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass
 
 import torch
@@ -15,10 +16,19 @@ __all__ = ["DECE", "SBECE"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DECE(ScoredMeasure):
-    r"""The differentiable expected calibration error of Bohdal et al. (2021): ECE with soft bins.
+class _BinnedMeasure(ScoredMeasure, ABC):
+    bins: int = 15
+    temperature: float = 0.01
 
-    See "Meta-Calibration" (https://arxiv.org/abs/2106.09613).
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive_integer("bins", self.bins)
+        positive("temperature", self.temperature)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DECE(_BinnedMeasure):
+    r"""The differentiable expected calibration error of Bohdal et al. (2021, https://arxiv.org/abs/2106.09613).
 
     Example $i$ belongs to bin $m$ of $M$ with membership $o_{im}$, a softmax over bins at a temperature $T$ whose
     borders are the equal-width ones, $o_{im} \propto \exp\big((m r_i - \sum_{l<m} l/M)/T\big)$ for $m = 1 … M$, and
@@ -37,16 +47,7 @@ class DECE(ScoredMeasure):
         0.4
     """
 
-    bins: int = 15
-    temperature: float = 0.01
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive_integer("bins", self.bins)
-        positive("temperature", self.temperature)
-
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         m = torch.arange(1, self.bins + 1, dtype=r.dtype, device=r.device)
         borders = m * (m - 1) / (2 * self.bins)  # the sum of l/M over l < m
         members = torch.softmax((r.unsqueeze(-1) * m - borders) / self.temperature, dim=-1)
@@ -56,10 +57,8 @@ class DECE(ScoredMeasure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SBECE(ScoredMeasure):
-    r"""The soft-binned expected calibration error of Karandikar et al. (2021), *Soft calibration objectives*.
-
-    See https://arxiv.org/abs/2108.00106.
+class SBECE(_BinnedMeasure):
+    r"""The soft-binned expected calibration error of Karandikar et al. (2021, https://arxiv.org/abs/2108.00106).
 
     Example $i$ belongs to bin $j$ of $M$, with centre $\xi_j$, with membership
     $u_{ij} \propto \exp\big(-(r_i - \xi_j)^2/T\big)$. With $S_j = \sum_i u_{ij}$ and the soft means $\mathrm{conf}_j$ of
@@ -78,19 +77,14 @@ class SBECE(ScoredMeasure):
         0.4967
     """
 
-    bins: int = 15
-    temperature: float = 0.01
     norm: float = 2.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive_integer("bins", self.bins)
-        positive("temperature", self.temperature)
         if not is_real(self.norm) or not 1 <= self.norm < float("inf"):
             raise InvalidArgumentError(f"Expected `norm` to be a finite number of at least 1, but got {self.norm!r}.")
 
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         centres = (torch.arange(self.bins, dtype=r.dtype, device=r.device) + 0.5) / self.bins
         members = torch.softmax(-(r.unsqueeze(-1) - centres).square() / self.temperature, dim=-1)
         # Not a matrix product: autocast would take that in half precision.

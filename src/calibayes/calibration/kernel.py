@@ -16,8 +16,8 @@ $a_k = \sum_{j \le k} K_{kj} u_j$ alone and, unlike $\sum_k u_k (Ku)_k$, loses n
 
 $$ q = a_n^2 + \sum_{k<n} \big(1 - e^{-2(z_{k+1} - z_k)}\big) \, a_k^2 . $$
 
-A batch of a hundred is so small that all pairs are a single matrix and less work than the sort with what follows it; where
-float64 sums are more than float32 inputs can show, that is how it is done.
+For a batch of a hundred or so, the matrix of all pairs is less work than the sort; it is used where the inputs are float32,
+whose digits sums in float64 keep.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def kernel_norm(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
     r"""$\sqrt{u^\top K u}$, with gradient zero where the value is zero.
 
     A norm below what rounding alone can make of zero, in the coefficients and in the sums, counts as zero: the quotient of
-    two rounding errors is no gradient.
+    two rounding errors is not a gradient.
     """
     value: Tensor = _KernelNorm.apply(scores, coefficients, width)  # type: ignore[no-untyped-call]
     return value
@@ -71,12 +71,8 @@ def kernel_norm(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
 def kernel_features(scores: Tensor, coefficients: Tensor, width: float) -> Tensor:
     r"""A vector $\varphi(u)$, linear in $u$, with $\varphi(u) \cdot \varphi(v) = u^\top K v$, for scores in ascending order.
 
-    For many coefficients over the same scores, as in resampling: the form becomes a scalar product.
-
-    Args:
-        scores: $r$ in ascending order, float64, shape ``[n]``.
-        coefficients: $u$, float64, shape ``[..., n]``.
-        width: the kernel width $\gamma$.
+    For many coefficients ``[..., n]`` over the same scores ``[n]``, both float64, as in resampling: the form becomes a scalar
+    product.
 
     Examples:
         >>> r, u = torch.tensor([0.2, 0.9], dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)
@@ -143,7 +139,7 @@ def _solved(scores: Tensor, coefficients: Tensor, width: float, derivatives: boo
 
 
 def _by_matrix(scores: Tensor, coefficients: Tensor, width: float, derivatives: bool) -> tuple[Tensor, ...]:
-    """By the sum over all pairs, for few examples: less work than to arrange them. In float64 it keeps float32's digits."""
+    """The sum over all pairs, which for few examples is less work than sorting; float64 keeps all of float32's digits."""
     r, u = scores.double(), coefficients.double().unsqueeze(-1)
     apart = r.unsqueeze(-1) - r.unsqueeze(-2)
     kernel = apart.abs().mul_(-1 / width).exp_()
@@ -187,8 +183,7 @@ def _sums_before(terms: Tensor) -> Tensor:
 
 
 def _sum_of_squares(up_to: Tensor, exponents: Tensor) -> Tensor:
-    last = up_to[..., -1].square()
-    return last - up_to[..., :-1].square().mul_(exponents.expm1_()).sum(-1)
+    return up_to[..., -1].square() - up_to[..., :-1].square().mul_(exponents.expm1_()).sum(-1)
 
 
 def _strictly_before(left: Tensor, gaps: Tensor) -> Tensor:

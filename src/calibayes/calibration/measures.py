@@ -19,7 +19,7 @@ from calibayes.calibration.scores import confidence, correctness
 from calibayes.checks import check_predictions, positive
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["MMCE", "WMMCE", "Measure", "Normalization", "ScoreMode", "ScoredMeasure", "shares"]
+__all__ = ["MMCE", "WMMCE", "Measure", "Normalization", "ScoreMode", "ScoredMeasure", "one_of", "shares"]
 
 ScoreMode = Literal["soft", "hard"]
 Normalization = Literal["paper", "reference"]
@@ -52,7 +52,7 @@ class ScoredMeasure(ABC):
     tau_c: float = 1e-2
 
     def __post_init__(self) -> None:
-        _one_of("mode", self.mode, ScoreMode)
+        one_of("mode", self.mode, get_args(ScoreMode))
         positive("tau_r", self.tau_r)
         positive("tau_c", self.tau_c)
 
@@ -75,7 +75,18 @@ class ScoredMeasure(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WMMCE(ScoredMeasure):
+class _KernelMeasure(ScoredMeasure, ABC):
+    kernel_width: float = 0.4
+    normalization: Normalization = "paper"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        positive("kernel_width", self.kernel_width)
+        one_of("normalization", self.normalization, get_args(Normalization))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WMMCE(_KernelMeasure):
     r"""The weighted maximum mean calibration error of Kumar et al. (2018), eq. (weighted): the paper's AECE.
 
     $$ u_i = \frac{c_i(1-r_i)}{\max(n_c, 1)} - \frac{(1-c_i)r_i}{\max(n-n_c, 1)}, \qquad
@@ -96,22 +107,15 @@ class WMMCE(ScoredMeasure):
         0.6518
     """
 
-    kernel_width: float = 0.4
-    normalization: Normalization = "paper"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("kernel_width", self.kernel_width)
-        _one_of("normalization", self.normalization, Normalization)
-
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         right, wrong = c, 1 - c
         # One example's worth: an empty group stays at zero and a nearly empty soft one bounded.
         least: Tensor | float = 1.0
         if weights is not None:
-            weights = weights / _mean_positive(weights)
-            right, wrong, least = weights * right, weights * wrong, _smallest_positive(weights)
+            some = weights > 0
+            weights = weights / (weights.sum(-1, keepdim=True) / some.sum(-1, keepdim=True))
+            right, wrong = weights * right, weights * wrong
+            least = torch.where(some, weights, torch.inf).amin(-1, keepdim=True)
         n_right, n_wrong = _at_least(right, least), _at_least(wrong, least)
         if self.normalization == "reference":
             n_right, n_wrong = n_right.square(), n_wrong.square()
@@ -119,8 +123,8 @@ class WMMCE(ScoredMeasure):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MMCE(ScoredMeasure):
-    r"""The maximum mean calibration error of Kumar et al. (2018): zero in expectation's limit for a calibrated classifier.
+class MMCE(_KernelMeasure):
+    r"""The maximum mean calibration error of Kumar et al. (2018): zero in the limit of many examples at calibration.
 
     $$ u_i = (c_i - r_i)/n, \qquad \mathrm{MMCE} = \sqrt{u^\top K u}. $$
 
@@ -136,16 +140,7 @@ class MMCE(ScoredMeasure):
         0.1757
     """
 
-    kernel_width: float = 0.4
-    normalization: Normalization = "paper"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        positive("kernel_width", self.kernel_width)
-        _one_of("normalization", self.normalization, Normalization)
-
     def value(self, r: Tensor, c: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure given confidences and correctness ``[..., n]``."""
         return kernel_norm(r, (c - r) * shares(r, weights), self.kernel_width)
 
 
@@ -159,14 +154,7 @@ def _at_least(members: Tensor, least: Tensor | float) -> Tensor:
     return total.clamp_min(least) if isinstance(least, float) else torch.maximum(total, least)
 
 
-def _mean_positive(weights: Tensor) -> Tensor:
-    return weights.sum(-1, keepdim=True) / (weights > 0).sum(-1, keepdim=True)
-
-
-def _smallest_positive(weights: Tensor) -> Tensor:
-    return torch.where(weights > 0, weights, torch.inf).amin(-1, keepdim=True)
-
-
-def _one_of(name: str, value: str, options: object) -> None:
-    if value not in get_args(options):
-        raise InvalidArgumentError(f"Expected `{name}` to be one of {get_args(options)}, but got {value!r}.")
+def one_of(name: str, value: object, options: tuple[str, ...]) -> None:
+    """Raise `InvalidArgumentError` unless ``value`` is one of the options."""
+    if value not in options:
+        raise InvalidArgumentError(f"Expected `{name}` to be {' or '.join(map(repr, options))}, but got {value!r}.")

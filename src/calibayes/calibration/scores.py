@@ -7,7 +7,7 @@ from torch import Tensor
 
 from calibayes.checks import check_predictions, check_probabilities, class_indices, positive
 
-__all__ = ["confidence", "correctness"]
+__all__ = ["confidence", "correctness", "widened"]
 
 
 def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -> Tensor:
@@ -31,7 +31,7 @@ def confidence(probs: Tensor, tau: float | None = None, *, check: bool = True) -
     """
     if check:
         check_probabilities(probs)
-    probs = _widened(probs)
+    probs = widened(probs)
     if tau is None:
         return probs.max(-1).values
     return (probs * torch.softmax(probs / positive("tau", tau), dim=-1)).sum(-1)
@@ -62,7 +62,7 @@ def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, che
     """
     if check:
         check_predictions(probs, targets)
-    probs = _widened(probs)
+    probs = widened(probs)
     if tau is None:
         return (probs.argmax(-1) == targets).to(probs.dtype)
     index = class_indices(targets).expand(probs.shape[:-1]).unsqueeze(-1)
@@ -71,5 +71,6 @@ def correctness(probs: Tensor, targets: Tensor, tau: float | None = None, *, che
     return torch.relu(1 - rivals)
 
 
-def _widened(probs: Tensor) -> Tensor:
-    return probs.float() if probs.dtype in (torch.float16, torch.bfloat16) else probs
+def widened(values: Tensor) -> Tensor:
+    """Half precision as float32: it overflows in losses, and has too few digits near 1, where confidences lie."""
+    return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import option
 from calibayes.commands.methods import method_settings
 from calibayes.errors import InvalidArgumentError
 from calibayes.terminal import print_line, status_console, stdout_console, typed_command
@@ -26,40 +27,23 @@ def compare(
     data: given.OwnData = None,
     target: given.Target = None,
     text: given.Text = None,
-    out: Annotated[
-        Path, typer.Option(help="The folder for results; run the command again with the same folder to continue.")
-    ] = Path("calibayes-compare"),
+    out: given.ResultsFolder = Path("calibayes-compare"),
     methods: Annotated[
-        str | None,
-        typer.Option(help="The methods to compare, like fnn,ensemble,mixture.", show_default="fnn,bnn,ca-fnn,ca-bnn"),
+        str | None, option("The methods to compare, like fnn,ensemble,mixture.", "fnn,bnn,ca-fnn,ca-bnn")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="Set an option of every method that has it, like members=3; may be repeated.", show_default=False
-        ),
+        list[str] | None, option("Set an option of every method that has it, like members=3; may be repeated.", False, "--set")
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help="The number of trainings per method, each with its own seed.", show_default="8")
-    ] = None,
+    seeds: Annotated[int | None, option("The number of trainings per method, each with its own seed.", "8")] = None,
     epochs: Annotated[
-        int | None,
-        typer.Option(help="The number of epochs (passes over the training rows).", show_default="12; more for small files"),
+        int | None, option("The number of epochs (passes over the training rows).", "12; more for small files")
     ] = None,
-    lams: Annotated[
-        str | None, typer.Option(help="The values of λ to choose from on validation data.", show_default="1,3,10,30")
-    ] = None,
-    betas: Annotated[
-        str | None, typer.Option(help="The values of β to choose from on validation data.", show_default="0.01,0.03,0.1,0.3")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="The number of trainings to run in parallel.", show_default="one per core, at most 4")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Train for a few seconds on little data, to see what the output looks like.")
-    ] = False,
+    lams: Annotated[str | None, option("The values of λ to choose from on validation data.", "1,3,10,30")] = None,
+    betas: Annotated[str | None, option("The values of β to choose from on validation data.", "0.01,0.03,0.1,0.3")] = None,
+    workers: Annotated[int | None, option("The number of trainings to run in parallel.", "one per core, at most 4")] = None,
+    quick: given.Quick = False,
     split_seed: Annotated[
-        int | None, typer.Option(help="The random seed of the split into training, validation and test rows.", show_default="0")
+        int | None, option("The random seed of the split into training, validation and test rows.", "0")
     ] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
@@ -98,58 +82,57 @@ def compare(
     )
 
     console, aside = stdout_console(), status_console()
-    said = given.typed_in(ctx, (*_OF_A_FILE, "config"))
+    typed = given.typed_in(ctx, (*_OF_A_FILE, "config"))
     if data is None:
-        if said:
-            flag = f"--{next(iter(said)).replace('_', '-')}"
-            raise InvalidArgumentError(
-                f"Expected a file or folder of your own with {flag}: calibayes compare data.csv {flag} …"
-            )
+        if typed:
+            flag = f"--{next(iter(typed)).replace('_', '-')}"
+            hint = f"calibayes compare data.csv {flag} …"
+            raise InvalidArgumentError(f"Expected a file or folder of your own with {flag}: {hint}")
         run_and_print(settings, out, console=console, aside=aside, command=typed_command(), workers=workers)
         return
     from calibayes.files import DataSettings, file_task
 
-    own, unused = ({}, []) if config is None else _about_data(said.pop("config"))
-    seed = {"seed": said.pop("split_seed")} if "split_seed" in said else {}
-    task, settings, notes = file_task(data, DataSettings.of({**own, **said, **seed}), settings, epochs=epochs)
+    own, unused = ({}, []) if config is None else _data_settings(typed.pop("config"))
+    seed = {"seed": typed.pop("split_seed")} if "split_seed" in typed else {}
+    task, settings, notes = file_task(data, DataSettings.of({**own, **typed, **seed}), settings, epochs=epochs)
     for note in (*unused, *notes):
         print_line(aside, note)
     run_and_print(settings, out, console=console, aside=aside, command=typed_command(), task=task, workers=workers)
 
 
 def _methods(names: str | None, words: list[str] | None) -> dict[str, Any]:
-    """Return the methods to compare, and the settings of each: those that were typed and that it has."""
+    """Return the methods to compare, and the settings of each: those typed after --set that it has."""
     from calibayes.methods import method_named
     from calibayes.methods.term_weights import takes_lam
     from calibayes.objective import SCHEMES
 
     chosen = SCHEMES if names is None else tuple(name.strip() for name in names.split(","))
-    given = method_settings(words)
-    found: dict[str, dict[str, Any]] = {}
+    typed = method_settings(words)
+    settings: dict[str, dict[str, Any]] = {}
     for name in chosen:
-        has = [each for each in given if method_named(name).has(each) and (each != "lam" or takes_lam(name))]
-        found |= {name: {each: given[each] for each in has}} if has else {}
-    unused = [each for each in given if not any(each in settings for settings in found.values())]
+        has = [each for each in typed if method_named(name).has(each) and (each != "lam" or takes_lam(name))]
+        settings |= {name: {each: typed[each] for each in has}} if has else {}
+    unused = [each for each in typed if not any(each in own for own in settings.values())]
     if unused:
         raise InvalidArgumentError(
             f"None of {', '.join(chosen)} has the setting {unused[0]!r}. To see what they have: calibayes methods"
         )
-    return {"methods": chosen, "method_settings": found}
+    return {"methods": chosen, "method_settings": settings}
 
 
-def _about_data(config: Path) -> tuple[dict[str, Any], list[str]]:
-    """The settings in a file that are about data, and what to say of the others, which are for one training."""
+def _data_settings(config: Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the settings in a file that are about data, and a note about the others, which are for one training."""
     from calibayes.files import DataSettings
     from calibayes.files.settings import read_settings
 
     every = read_settings(config)
     own = {name: value for name, value in every.items() if name in DataSettings.__dataclass_fields__}
     others = [name for name in every if name not in own]
-    return own, [f"Not used in {str(config)!r}, since a comparison has its own: {', '.join(others)}."] if others else []
+    note = f"Ignored from {str(config)!r}, because a comparison sets them itself: {', '.join(others)}."
+    return own, [note] if others else []
 
 
 def _numbers(flag: str, text: str) -> tuple[float, ...]:
-    """The numbers of a list with commas."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from calibayes.commands.data_options import argument, option
 from calibayes.errors import CalibayesError
-from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, stdout_console
+from calibayes.terminal import EXIT_INTERRUPTED, EXIT_INVALID_INPUT, print_error, print_line, status_console, stdout_console
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Download the data sets of the experiments, and list those on this machine.")
 
 _Folder = Annotated[
-    Path | None,
-    typer.Option(help="The folder that holds the data sets.", show_default="CALIBAYES_DATA, or calibayes in the user's cache"),
+    Path | None, option("The folder that holds the data sets.", "CALIBAYES_DATA, or calibayes in the user's cache")
 ]
 
 
 @app.command()
 def get(
-    names: Annotated[list[str], typer.Argument(help="newsgroups, cifar10, glove, resnet20, or all.", show_default=False)],
+    names: Annotated[list[str], argument("newsgroups, cifar10, glove, resnet20, or all.")],
     folder: _Folder = None,
 ) -> None:
     """Download data sets from their official sources and verify them; those already here are only verified.
@@ -35,14 +34,14 @@ def get(
     After an interruption, run the same command again to resume the download.
     """
     from calibayes.data.data_folder import data_folder
-    from calibayes.data.fetching import SETS, data_set, obtain, progress_for
+    from calibayes.data.fetching import SETS, DownloadProgress, data_set, obtain
 
     named = {name: data_set(name) for name in names if name != "all"}
     wanted = list((SETS if "all" in names else named).values())
     failed = False
     for each in wanted:
         try:
-            with progress_for(True, sys.stderr) as watch:
+            with DownloadProgress(status_console()) as watch:
                 state = obtain(each, data_folder(folder), watch)
         except KeyboardInterrupt:
             typer.echo("Stopped. The partial download is kept; run the same command again to resume it.", err=True)
@@ -51,7 +50,7 @@ def get(
             print_error(error)
             failed = True
         else:
-            extra = "" if state.status == "whole" else f" ({state.note}; remove it to get all)"
+            extra = "" if state.status == "whole" else f" ({state.note}; remove it to download all)"
             typer.echo(f"{each.title}: {data_folder(folder) / each.place}{extra}")
     if failed:
         raise typer.Exit(EXIT_INVALID_INPUT)
@@ -91,7 +90,6 @@ def list_(
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
-
     from calibayes.wording import megabytes
 
     console = stdout_console()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from calibayes.commands import data_options as given
+from calibayes.commands.data_options import option
 from calibayes.terminal import status_console, stdout_console, typed_command
 
 __all__ = ["demo"]
@@ -14,12 +16,8 @@ __all__ = ["demo"]
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for the figure and the numbers.")] = Path("calibayes-demo"),
-    seeds: Annotated[
-        int | None, typer.Option(help="The number of trainings per method, each with its own seed.", show_default="3")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Train for a few seconds on little data, to see what the output looks like.")
-    ] = False,
+    seeds: Annotated[int | None, option("The number of trainings per method, each with its own seed.", "3")] = None,
+    quick: given.Quick = False,
 ) -> None:
     """Compare five methods on images of clothes: their accuracy, and how far their confidence can be trusted.
 
@@ -29,7 +27,7 @@ def demo(
     """
 
     from calibayes.recipes.compare import Settings
-    from calibayes.recipes.compare.demo import run_and_print_demo
+    from calibayes.recipes.compare.demo_comparison import run_and_print_demo
 
     settings = Settings.quick(1 if seeds is None else seeds) if quick else Settings(seeds=3 if seeds is None else seeds)
     console, aside = stdout_console(), status_console()

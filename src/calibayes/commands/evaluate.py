@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console, typed_command
 
@@ -18,30 +19,20 @@ __all__ = ["evaluate"]
 def evaluate(
     ctx: typer.Context,
     files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Files of predictions (.csv, .tsv, .parquet, .jsonl, .xlsx, .npz); several files are compared.",
-            show_default=False,
-        ),
+        list[Path], argument("Files of predictions (.csv, .tsv, .parquet, .jsonl, .xlsx, .npz); several files are compared.")
     ],
-    label: Annotated[str | None, typer.Option(help="The column of the true classes.", show_default="detected")] = None,
+    label: Annotated[str | None, option("The column of the true classes.", "detected")] = None,
     columns: Annotated[
-        str | None,
-        typer.Option(help="The columns of the probabilities: a pattern like 'p_*', or their names.", show_default="detected"),
+        str | None, option("The columns of the probabilities: a pattern like 'p_*', or their names.", "detected")
     ] = None,
     logits: Annotated[
-        bool | None,
-        typer.Option(
-            "--logits/--probabilities", help="Whether the columns hold logits or probabilities.", show_default="by their names"
-        ),
+        bool | None, option("Whether the columns hold logits or probabilities.", "by their names", "--logits/--probabilities")
     ] = None,
     confidence_column: Annotated[
-        str | None,
-        typer.Option(help="A column of confidences, where there are no probabilities of classes.", show_default="confidence"),
+        str | None, option("A column of confidences, if there are no probabilities of classes.", "confidence")
     ] = None,
     correct_column: Annotated[
-        str | None,
-        typer.Option(help="The column that says which answers are right, beside one of confidences.", show_default="correct"),
+        str | None, option("The column that says which answers are right, next to one of confidences.", "correct")
     ] = None,
     weights: Annotated[str | None, typer.Option(help="A column with the weight of each row.")] = None,
     id: Annotated[str | None, typer.Option(help="A column to match the rows of several files by.")] = None,
@@ -64,13 +55,11 @@ def evaluate(
     The file has a column with the true class, and one with the probability of each class (or of one of two). They are
     found by their names (label, p_cat, p_dog, …), or set with options. Several files hold the predictions of several
     classifiers for the same examples; their differences are shown too.
-
     A file may also have only a column of confidences and one that says which answers are right, such as those of a
     language model; they are found by the names confidence and correct.
 
         calibayes evaluate predictions.csv --report page.html
     """
-
     from calibayes.checks import fraction, positive_integer
     from calibayes.data.predictions import align, read_predictions
     from calibayes.data.predictions.read_pairs import pair_tables
@@ -86,33 +75,16 @@ def evaluate(
     positive_integer("--replicates", replicates, MOST_REPLICATES)
     fraction("--level", level)
     fraction("--target-accuracy", target_accuracy)
-    written = given.typed_in(ctx, given.TABLE_OPTIONS)
+    read_options = given.typed_in(ctx, given.TABLE_OPTIONS)
     pairs = pair_tables(
-        files, confidence_column, correct_column, {"--label": label, "--columns": columns, "--id": id}, weights, written
+        files, confidence_column, correct_column, {"--label": label, "--columns": columns, "--id": id}, weights, read_options
     )
-    tables = (
-        []
-        if pairs
-        else align(
-            [
-                read_predictions(
-                    path,
-                    label=label,
-                    columns=columns,
-                    logits=logits,
-                    weights=weights,
-                    id=id,
-                    positive=positive,
-                    **written,
-                )
-                for path in files
-            ]
-        )
-    )
+    options = given.typed_in(ctx, ("label", "columns", "logits", "weights", "id", "positive")) | read_options
+    tables = [] if pairs else align([read_predictions(path, **options) for path in files])
     aside = status_console()
     for table in pairs or tables:
         print_line(aside, f"{table.path}: {table.describe()}")
-    found = study(
+    results = study(
         {table.name: as_pairs(table.confidence, table.correct, table.weights) for table in pairs}
         or {table.name: table.probs for table in tables},
         None if pairs else tables[0].targets,
@@ -127,10 +99,10 @@ def evaluate(
         origin={"command": typed_command(), "files": [str(table.path) for table in pairs or tables]},
     )
     if report is not None:  # before anything is printed: a reader of the output may close the pipe
-        write_page(found.to_dict(), report)
+        write_page(results.to_dict(), report)
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(results.to_dict(), indent=2, ensure_ascii=False))
     else:
-        show(found, stdout_console())
+        show(results, stdout_console())
     if report is not None:
         print_line(aside, f"Written: {report}")

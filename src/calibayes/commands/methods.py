@@ -26,20 +26,20 @@ def methods() -> None:
 
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("method", style="bold", no_wrap=True)
-    for head in ("what it is", "settings"):
-        table.add_column(head)
+    table.add_column("what it is")
+    table.add_column("settings")
     common = {field.name: field.default for field in fields(MethodSettings)}
     for name in METHODS:
         method = method_named(name)
         defaults = {each: method.default(each) for each in method.setting_names()}
         own = {each: value for each, value in defaults.items() if each not in common or value != common[each]}
         table.add_row(name, method.summary, _shown(own))
-    words = f"All methods have the settings {_shown(common)}, unless the table shows another value."
-    print_results(stdout_console(), Group(table, Text(words)))
+    footer = f"All methods have the settings {_shown(common)}, unless the table shows another value."
+    print_results(stdout_console(), Group(table, Text(footer)))
 
 
 class CommandWithMethods(TyperCommand):
-    """A command whose help ends with the methods; they are looked up when the help is shown, since packages may add some."""
+    """A command whose help ends with the methods, looked up when the help is shown: other packages may add some."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
@@ -51,18 +51,16 @@ class CommandWithMethods(TyperCommand):
 
 
 def method_settings(words: list[str] | None) -> dict[str, Any]:
-    """The settings of a method that were typed, one value each: ``members=3``."""
+    """Return the settings of a method that were typed, one value each: ``members=3``."""
     from calibayes.errors import InvalidArgumentError
     from calibayes.sweeps.sweep_plan import choices
 
-    found = {}
-    for name, values in choices(words or []).items():
+    typed = choices(words or [])
+    for name, values in typed.items():
         if len(values) > 1:
-            raise InvalidArgumentError(f"Expected one value of {name!r} behind --set, but got {len(values)}: {values}.")
-        found[name.replace("-", "_")] = values[0]
-    return found
+            raise InvalidArgumentError(f"Expected one value of {name!r} after --set, but got {len(values)}: {values}.")
+    return {name.replace("-", "_"): values[0] for name, values in typed.items()}
 
 
 def _shown(settings: dict[str, Any]) -> str:
-    """Settings with their values, such as members=4."""
     return ", ".join(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in settings.items())

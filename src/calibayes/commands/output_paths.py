@@ -11,21 +11,21 @@ from calibayes.errors import InvalidArgumentError
 __all__ = ["check_output_path"]
 
 
-def check_output_path(flag: str, path: Path, inputs: Sequence[Path], held: str) -> None:
-    """Raise unless a file can be written there: before the work is done, not after; nothing but a file is replaced.
+def check_output_path(flag: str, path: Path, inputs: Sequence[Path], contents: str) -> None:
+    """Raise, before any work is done, unless a file can be written there; only files are replaced, and none of the inputs.
 
     Args:
         flag: the option that named it.
         path: the file.
-        inputs: files that are to be read, and must stay.
-        held: what these hold, for the message.
+        inputs: files to read, which must stay.
+        contents: of the inputs, for the message.
     """
     try:
         what = ""
         if path.exists() and not path.is_file():
             what = "is not a file"
         elif any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
-            what = f"holds {held}"
+            what = f"holds {contents}"
         elif not os.access(path.parent, os.W_OK | os.X_OK):
             what = f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`calibayes predict`: what a trained model says about a file of any length."""
+"""`calibayes predict`: the predictions of a trained model for a file of any length."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console
 
@@ -17,31 +18,18 @@ __all__ = ["predict"]
 
 def predict(
     ctx: typer.Context,
-    model: Annotated[Path, typer.Argument(help="The model file that calibayes train wrote.", show_default=False)],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            help="A table with the same columns as the training data, or a folder of images or texts.", show_default=False
-        ),
-    ],
+    model: Annotated[Path, argument("The model file that calibayes train wrote.")],
+    data: Annotated[Path, argument("A table with the same columns as the training data, or a folder of images or texts.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write predictions to: .csv or .parquet.")] = Path(
         "predictions.csv"
     ),
-    abstain_below: Annotated[
-        float | None, typer.Option(help="Abstain where the confidence is lower: leave the decision empty.", show_default=False)
-    ] = None,
+    abstain_below: Annotated[float | None, option("Abstain where the confidence is lower: leave the decision empty.")] = None,
     temperature: Annotated[
         bool, typer.Option("--temperature", help="Apply the temperature that was fitted during training.")
     ] = False,
-    target: Annotated[
-        str | None, typer.Option(help="The column of the true classes.", show_default="the one used in training, if present")
-    ] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="A column to copy to the output, like an id; may be repeated.", show_default=False)
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(help="Samples of the weights that a prediction averages over.", show_default="as in training")
-    ] = None,
+    target: Annotated[str | None, option("The column of the true classes.", "the one used in training, if present")] = None,
+    keep: Annotated[list[str] | None, option("A column to copy to the output, like an id; may be repeated.")] = None,
+    samples: Annotated[int | None, option("Samples of the weights that a prediction averages over.", "as in training")] = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
     decimal: given.Decimal = None,
@@ -60,24 +48,11 @@ def predict(
 
     from calibayes.files import load, predict_file
 
-    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "what is to be read")
+    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "the model or the data to read")
     console, aside = stdout_console(), status_console()
-    done = predict_file(
-        load(model),
-        data,
-        out,
-        target=target,
-        keep=keep or (),
-        abstain_below=abstain_below,
-        temperature=temperature,
-        samples=samples,
-        **given.typed_in(ctx, given.TABLE_OPTIONS),
-        say=lambda line: print_line(aside, line),
-    )
-    told = [f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %."]
-    if abstain_below is not None:
-        told.append(f"Abstained on {done.abstained:,}.")
-    lines = [" ".join(told), f"Written: {out}"]
+    options = given.typed_in(ctx, ("target", "keep", "abstain_below", "temperature", "samples", *given.TABLE_OPTIONS))
+    done = predict_file(load(model), data, out, say=lambda line: print_line(aside, line), **options)
+    abstained = "" if abstain_below is None else f" Abstained on {done.abstained:,}."
+    print_line(console, f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %.{abstained}\nWritten: {out}")
     if done.labelled:
-        lines.append(f"Next: calibayes evaluate {shlex.quote(str(out))}")
-    print_line(console, "\n".join(lines))
+        print_line(console, f"Next: calibayes evaluate {shlex.quote(str(out))}")

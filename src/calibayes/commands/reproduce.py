@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import calibayes
+from calibayes.commands import data_options as given
+from calibayes.commands.data_options import argument, option
 from calibayes.errors import InvalidArgumentError, MissingExtraError
 from calibayes.terminal import EXIT_FAILED, EXIT_INTERRUPTED, print_line, status_console, stdout_console, typed_command
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["reproduce"]
-
 
 _NOT_FOR = {
     "claims": ("only", "workers", "backend", "address", "figures_only"),
@@ -29,26 +30,21 @@ def reproduce(
     ctx: typer.Context,
     name: Annotated[
         str,
-        typer.Argument(
-            help="newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
+        argument(
+            "newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
             "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in "
-            "the folder of data sets; claims, which checks the paper's claims against all results.",
-            show_default=False,
+            "the folder of data sets; claims, which checks the paper's claims against all results."
         ),
     ],
     preset: Annotated[
         str, typer.Option(help="The size: paper (for a GPU), cpu (for two cores) or tiny (for a quick look).")
     ] = "cpu",
-    out: Annotated[
-        Path, typer.Option(help="The folder for results; run the command again with the same folder to continue.")
-    ] = Path("calibayes-reproduction"),
+    out: given.ResultsFolder = Path("calibayes-reproduction"),
     only: Annotated[
         list[str] | None,
         typer.Option(help="Train only the runs with this setting, like scheme=ca-bnn or seed=3; may be repeated."),
     ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="The number of trainings to run in parallel.", show_default="one per core")
-    ] = None,
+    workers: Annotated[int | None, option("The number of trainings to run in parallel.", "one per core")] = None,
     backend: Annotated[str, typer.Option(help="Where trainings run: local, ray or dask.")] = "local",
     address: Annotated[str | None, typer.Option(help="The address of the cluster.")] = None,
     figures_only: Annotated[
@@ -65,7 +61,7 @@ def reproduce(
     """
 
     console, aside = stdout_console(), status_console()
-    _check_given(ctx, name)
+    _check_options(ctx, name)
     _find_package()
     if name == "claims":
         from reproduction.run_experiment import print_claims
@@ -103,23 +99,19 @@ def _find_package() -> None:
     for root in (Path(calibayes.__file__).parents[2], Path.cwd()):
         if (root / "reproduction" / "run_experiment.py").is_file() and str(root) not in sys.path:
             sys.path.append(str(root))
-    try:
-        found = find_spec("reproduction.run_experiment")
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
+    if find_spec("reproduction") is None or find_spec("reproduction.run_experiment") is None:
         raise MissingExtraError(
             "The paper's experiments are not part of the installed package: Python finds no package 'reproduction'. "
             "Clone the repository of calibayes, and run `calibayes reproduce` in the clone."
         )
 
 
-def _check_given(ctx: typer.Context, name: str) -> None:
+def _check_options(ctx: typer.Context, name: str) -> None:
     """Reject options that would change nothing."""
-    for option in _NOT_FOR.get(name, ()):
-        source = ctx.get_parameter_source(option)
+    for unused in _NOT_FOR.get(name, ()):
+        source = ctx.get_parameter_source(unused)
         if source is not None and source.name == "COMMANDLINE":
-            raise InvalidArgumentError(f"--{option.replace('_', '-')} has no effect with {name}. Leave it out.")
+            raise InvalidArgumentError(f"--{unused.replace('_', '-')} has no effect with {name}. Leave it out.")
 
 
 def _pretrain(preset: str, console: Console) -> None:

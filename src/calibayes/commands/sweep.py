@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calibayes.commands.data_options import argument, option
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.identity import function_and_name, key
 from calibayes.sweeps.records import DamagedError, Store
 from calibayes.sweeps.settings_grid import checked, varying
 from calibayes.sweeps.sweep_plan import SweepPlan, choices, for_schemes, read_plan
 from calibayes.sweeps.sweep_results import Sweep
+from calibayes.sweeps.trial_identity import function_and_name, result_key
 from calibayes.terminal import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -34,43 +35,28 @@ __all__ = ["sweep"]
 
 _FASHION = "calibayes.recipes.fashion:fashion_trial"
 _SHOWN = tuple(f"final.{part}" for part in ("test.accuracy", "test.nll", "test.brier", "test.ece", "scaled.nll", "scaled.ece"))
-_WIDEST = 1000  # a row stays a line where no terminal cuts it
+_WIDEST = 1000  # a row stays on one line if it is not printed to a terminal
 
 
 def sweep(
-    config: Annotated[
-        Path | None, typer.Argument(help="A TOML file with the trial, its settings and the folder.", show_default=False)
-    ] = None,
+    config: Annotated[Path | None, argument("A TOML file with the trial, its settings and the folder.")] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting and its values, like lam=1,3,10; every combination is run.", show_default=False),
+        list[str] | None, option("A setting and its values, like lam=1,3,10; every combination is run.", False, "--set")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="The number of runs per combination, with seed=0,1,….")] = None,
-    trial: Annotated[
-        str | None, typer.Option(help="The function to run, as package.module:function.", show_default="train on Fashion-MNIST")
-    ] = None,
+    trial: Annotated[str | None, option("The function to run, as package.module:function.", "train on Fashion-MNIST")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="The folder for results; run the command again with the same folder to continue.",
-            show_default="calibayes-sweep",
-        ),
+        option("The folder for results; run the command again with the same folder to continue.", "calibayes-sweep"),
     ] = None,
     backend: Annotated[str, typer.Option(help="Where trials run: local, ray or dask.")] = "local",
-    address: Annotated[str | None, typer.Option(help="The address of the cluster.", show_default="a new local one")] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="The number of trials to run in parallel.", show_default="one per core")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="The number of threads per trial.", show_default="cores divided by workers")
-    ] = None,
+    address: Annotated[str | None, option("The address of the cluster.", "a new local one")] = None,
+    workers: Annotated[int | None, option("The number of trials to run in parallel.", "one per core")] = None,
+    threads: Annotated[int | None, option("The number of threads per trial.", "cores divided by workers")] = None,
     retries: Annotated[int, typer.Option(help="How often to retry a trial whose process was killed.")] = 2,
     keep_failures: Annotated[bool, typer.Option("--keep-failures", help="Do not retry trials that failed before.")] = False,
     show: Annotated[
-        str | None,
-        typer.Option(
-            help="The numbers to print, like final.test.nll,final.test.ece.", show_default="the main ones, or the first"
-        ),
+        str | None, option("The numbers to print, like final.test.nll,final.test.ece.", "the main ones, or the first")
     ] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow", help="Log each trial to MLflow (MLFLOW_TRACKING_URI, or files).")] = False,
     experiment: Annotated[str, typer.Option(help="The name of the MLflow experiment.")] = "calibayes",
@@ -104,17 +90,17 @@ def sweep(
     if dry_run:
         for each in settings:
             check(each)
-        _say_what_is_missing(console, settings, Store(folder), name, plan.version, keep_failures)
+        _print_plan(console, settings, Store(folder), name, plan.version, keep_failures)
         return
     columns = tuple(show.split(",")) if show else _SHOWN if name == _FASHION else ()
     begin = time.monotonic()
-    found = _swept(
+    results = _swept(
         aside,
         name,
         settings,
         folder,
         version=plan.version,
-        label=plan.label or ("{scheme}-seed{seed}" if _have(settings, "scheme", "seed") else None),
+        label=plan.label or ("{scheme}-seed{seed}" if all({"scheme", "seed"} <= each.keys() for each in settings) else None),
         backend=backend,
         address=address,
         workers=workers,
@@ -125,8 +111,8 @@ def sweep(
         mlflow=experiment if mlflow else None,
         progress=aside,
     )
-    _print_results(console, found, columns, folder, time.monotonic() - begin)
-    if found.failed:
+    _print_results(console, results, columns, folder, time.monotonic() - begin)
+    if results.failed:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -140,7 +126,7 @@ def _check_of(trial: str) -> Callable[[dict[str, Any]], object]:
 
 
 def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Path, **others: Any) -> Sweep:
-    """The sweep; Ctrl-C ends it with a line that says how to go on."""
+    """Run the sweep; Ctrl-C ends it with a line that says how to continue."""
     import calibayes
 
     try:
@@ -151,24 +137,24 @@ def _swept(aside: Console, name: str, settings: list[dict[str, Any]], folder: Pa
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def _print_results(console: Console, found: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
+def _print_results(console: Console, results: Sweep, columns: tuple[str, ...], folder: Path, seconds: float) -> None:
     from calibayes.sweeps.summary_table import summary_table
 
     try:
-        table = summary_table(found, columns)
-    except InvalidArgumentError as error:  # a misspelt name is no reason to show nothing of a long sweep
+        table = summary_table(results, columns)
+    except InvalidArgumentError as error:  # show the results of a long sweep even if a name is misspelt
         print_line(console, str(error))
-        table = summary_table(found)
+        table = summary_table(results)
     print_results(console, table, width=_WIDEST)
-    names = found.varying()
-    for trial in found.failed:
+    names = results.varying()
+    for trial in results.failed:
         print_line(console, f"Failed: {_words(trial.settings, names)}: {trial.error}")
-    failed = f", {len(found.failed)} failed" if found.failed else ""
-    before = f" ({found.kept} from before)" if found.kept else ""
-    print_line(console, f"{counted(len(found), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
+    failed = f", {len(results.failed)} failed" if results.failed else ""
+    before = f" ({results.kept} from before)" if results.kept else ""
+    print_line(console, f"{counted(len(results), 'trial')}{before}{failed}, in {seconds:.0f} s. Every result is in {folder}.")
 
 
-def _say_what_is_missing(
+def _print_plan(
     console: Console, settings: list[dict[str, Any]], store: Store, name: str, version: int | str, keep_failures: bool
 ) -> None:
     keys = _keys(function_and_name(name)[1], version, settings)
@@ -183,16 +169,12 @@ def _say_what_is_missing(
 
 
 def _keys(name: str, version: int | str, settings: list[dict[str, Any]]) -> list[str]:
-    return [key({"trial": name, "version": version, "settings": each}) for each in settings]
+    return [result_key(name, version, each) for each in settings]
 
 
 def _known(store: Store, keys: list[str], damaged: Callable[[Path, DamagedError], None]) -> dict[str, bool]:
-    """The keys whose results are there, and whether they are no failures."""
+    """Return the keys that have results, and True for those that did not fail."""
     return {record.key: record.error is None for _, record in store.records(damaged, keys)}
-
-
-def _have(settings: list[dict[str, Any]], *names: str) -> bool:
-    return all(name in each for each in settings for name in names)
 
 
 def _words(settings: dict[str, Any], names: list[str]) -> str:

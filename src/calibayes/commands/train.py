@@ -1,4 +1,4 @@
-"""`calibayes train`: a classifier of your own files."""
+"""`calibayes train`: train a classifier on your own files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands.data_options import option
 from calibayes.commands.methods import method_settings
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import EXIT_INTERRUPTED, print_line, print_results, status_console, stdout_console
@@ -28,45 +29,22 @@ def train(
     target: given.Target = None,
     text: given.Text = None,
     scheme: Annotated[
-        str | None,
-        typer.Option("--scheme", "--method", help="The method to train with: one of those below.", show_default="ca-bnn"),
+        str | None, option("The method to train with: one of those below.", "ca-bnn", "--scheme", "--method")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Set an option of the method, like members=3; may be repeated.", show_default=False),
+        list[str] | None, option("Set an option of the method, like members=3; may be repeated.", False, "--set")
     ] = None,
-    lam: Annotated[
-        float | None,
-        typer.Option(help="The weight λ of the calibration term.", show_default="1 for ca-fnn and ca-bnn"),
-    ] = None,
-    beta: Annotated[
-        float | None, typer.Option(help="The weight β of the KL divergence.", show_default="0.03 for bnn and ca-bnn")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="The maximum number of epochs (passes over the training rows).", show_default="100")
-    ] = None,
-    patience: Annotated[
-        int | None, typer.Option(help="Epochs without a lower validation NLL before training stops.", show_default="10")
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="The number of examples in a training step.", show_default="64")
-    ] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="The learning rate of the Adam optimizer.", show_default="0.003")
-    ] = None,
-    samples: Annotated[int | None, typer.Option(help="Samples of the weights in a training step.", show_default="1")] = None,
-    predictive_samples: Annotated[
-        int | None, typer.Option(help="Samples of the weights that a prediction averages over.", show_default="20")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="The random seed of the split, the initial weights and the noise.", show_default="0")
-    ] = None,
-    validation: Annotated[
-        float | None, typer.Option(help="The fraction of the rows used to decide when to stop.", show_default="0.15")
-    ] = None,
-    test: Annotated[
-        float | None, typer.Option(help="The fraction of the rows held out for the final scores.", show_default="0.2")
-    ] = None,
+    lam: Annotated[float | None, option("The weight λ of the calibration term.", "1 for ca-fnn and ca-bnn")] = None,
+    beta: Annotated[float | None, option("The weight β of the KL divergence.", "0.03 for bnn and ca-bnn")] = None,
+    epochs: Annotated[int | None, option("The maximum number of epochs (passes over the training rows).", "100")] = None,
+    patience: Annotated[int | None, option("Epochs without a lower validation NLL before training stops.", "10")] = None,
+    batch_size: Annotated[int | None, option("The number of examples in a training step.", "64")] = None,
+    learning_rate: Annotated[float | None, option("The learning rate of the Adam optimizer.", "0.003")] = None,
+    samples: Annotated[int | None, option("Samples of the weights in a training step.", "1")] = None,
+    predictive_samples: Annotated[int | None, option("Samples of the weights that a prediction averages over.", "20")] = None,
+    seed: Annotated[int | None, option("The random seed of the split, the initial weights and the noise.", "0")] = None,
+    validation: Annotated[float | None, option("The fraction of the rows used to decide when to stop.", "0.15")] = None,
+    test: Annotated[float | None, option("The fraction of the rows held out for the final scores.", "0.2")] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
     drop_rare: given.DropRare = None,
@@ -78,9 +56,7 @@ def train(
     max_rows: given.MaxRows = None,
     embeddings: given.Embeddings = None,
     image_size: given.ImageSize = None,
-    network: Annotated[
-        str | None, typer.Option(help="The network for images: small-cnn or resnet20.", show_default="by their size")
-    ] = None,
+    network: Annotated[str | None, option("The network for images: small-cnn or resnet20.", "by their size")] = None,
     config: given.Config = None,
 ) -> None:
     """Train a classifier on your own data, and measure how far its confidence can be trusted.
@@ -100,7 +76,7 @@ def train(
     read: dict[str, Any] = {} if config is None else read_settings(config)
     settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
     inputs = [path for path in (data, config) if path is not None and path.is_file()]
-    check_output_path("--out", out, inputs, "the data or settings that are to be read")
+    check_output_path("--out", out, inputs, "the data or settings to read")
     console, aside = stdout_console(), status_console()
     try:
         trained = train(data, settings, say=lambda line: print_line(aside, line), progress=None)
@@ -112,12 +88,12 @@ def train(
 
 
 def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
-    """Return what was typed after --set: settings of the training by their names, and those of the method in a dict."""
+    """Return what was typed after --set: settings of the training by name, and those of the method in a dict."""
     from calibayes.files import TrainSettings
 
-    found = method_settings(words)
-    own = {name: value for name, value in found.items() if name in TrainSettings.__dataclass_fields__}
-    return {**own, "method_settings": {**read, **{name: value for name, value in found.items() if name not in own}}}
+    typed = method_settings(words)
+    own = {name: value for name, value in typed.items() if name in TrainSettings.__dataclass_fields__}
+    return {**own, "method_settings": {**read, **{name: value for name, value in typed.items() if name not in own}}}
 
 
 def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:

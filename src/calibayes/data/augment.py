@@ -1,4 +1,4 @@
-"""Images that are shifted and mirrored at random each time they are trained on."""
+"""Images that are randomly shifted and mirrored in every epoch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from calibayes.checks import non_negative_integer
 from calibayes.data.sources import Batch, TensorSource
+from calibayes.data.sources.batches import choice, shuffled
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
@@ -19,12 +20,12 @@ __all__ = ["Augmented", "AugmentedSource", "crop_and_flip"]
 
 
 class Augmented:
-    """Images and labels for `calibayes.fit`, where every epoch sees other crops and mirror images of the images.
+    """Images and labels for `calibayes.fit`, where every epoch sees different crops and mirror images.
 
-    This is the usual augmentation for CIFAR: a border of zeros is put around the image, a window of its size is cut out
-    at random, and every other one is mirrored. What an image becomes depends on the seed of ``fit``, the epoch and the
-    image's place in the data, and on nothing else. Augment images as they are stored (bytes, where zero is black) and put
-    `calibayes.networks.Normalize` first in the network.
+    This is the usual augmentation for CIFAR: the image gets a border of zeros, a window of its size is cut out at random,
+    and half of them are mirrored. The result depends only on the seed of ``fit``, the epoch and the image's place in the
+    data. Augment images as they are stored (bytes, where zero is black) and put `calibayes.networks.Normalize` first in
+    the network.
 
     Args:
         data: a pair ``(x, y)`` of images ``[n, channels, height, width]`` and labels.
@@ -43,12 +44,12 @@ class Augmented:
         self.padding = non_negative_integer("padding", padding)
 
     def source(self, batch_size: int, name: str) -> AugmentedSource:
-        """As batches."""
+        """Return them as batches."""
         return AugmentedSource(*self.data, batch_size, name, padding=self.padding, flip=self.flip)
 
 
 class AugmentedSource(TensorSource):
-    """`Augmented` as batches. Only what training sees is changed, not what ``ordered`` gives."""
+    """`Augmented` as batches; only training sees changed images, ``ordered`` gives them as they are."""
 
     def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str, *, padding: int, flip: bool) -> None:
         super().__init__(inputs, targets, batch_size, name)
@@ -58,14 +59,14 @@ class AugmentedSource(TensorSource):
             raise DataError(f"Expected `{name}` to augment to have images [n, channels, height, width], but got {shape}.")
 
     def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
-        """The batches of an epoch, without the first ``skip``."""
+        """Yield the batches of an epoch, without the first ``skip``."""
         moves = self._moves(seed, "augment", epoch)
-        for index in self.shuffled(seed, epoch, skip):
+        for index in shuffled(self.size, self.steps(), seed, epoch)[skip:]:
             yield self._changed(index, moves, processes)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
-        """``count`` examples at random (with repetition only where there are not enough)."""
-        return self._changed(self.chosen(count, seed, *place), self._moves(seed, "augment", *place), processes)
+        """Return ``count`` examples at random (with repetition only if there are too few)."""
+        return self._changed(choice(self.size, count, seed, *place), self._moves(seed, "augment", *place), processes)
 
     def _changed(self, index: Tensor, moves: Tensor, processes: Processes) -> Batch:
         batch = self.take(index, processes)
@@ -73,7 +74,7 @@ class AugmentedSource(TensorSource):
         return batch._replace(inputs=crop_and_flip(batch.inputs, moves[own], self.padding))
 
     def _moves(self, seed: int, *place: int | str) -> Tensor:
-        """For every image of the data: how far down and right its window starts, and whether it is mirrored."""
+        """Return how far down and right the window of every image starts, and whether it is mirrored."""
         generator = generator_for(torch.device("cpu"), seed, *place)
         shifts = torch.randint(2 * self.padding + 1, (self.size, 2), generator=generator)
         mirrored = torch.randint(2, (self.size, 1), generator=generator)
@@ -81,12 +82,11 @@ class AugmentedSource(TensorSource):
 
 
 def crop_and_flip(images: Tensor, moves: Tensor, padding: int) -> Tensor:
-    """A window of each image within a border of zeros, mirrored or not.
+    """Cut a window out of each image within a border of zeros, and mirror it or not.
 
     Args:
         images: ``[n, channels, height, width]``, of any type.
-        moves: ``[n, 3]``: the window's first row and column within the border, ``0 … 2 · padding`` (``padding`` is the
-            middle), and 1 for what is to be mirrored.
+        moves: ``[n, 3]``: the window's first row and column within the border, ``0 … 2 · padding``, and 1 to mirror it.
         padding: the width of the border.
 
     Examples:

@@ -24,7 +24,7 @@ _PER_FILE = 10_000
 
 
 def cifar10_folder(folder: str | Path | None = None) -> Path:
-    """The folder of the files, or an error that says how to get it."""
+    """Return the folder of the files, or raise an error that says how to get it."""
     return required(data_folder(folder) / "cifar-10-batches-bin", "cifar10", "CIFAR-10")
 
 
@@ -36,7 +36,7 @@ def cifar10(
     seed: int = 0,
     folder: str | Path | None = None,
 ) -> Splits:
-    """CIFAR-10: 60,000 colour images of 32×32 pixels in ten classes.
+    """Load CIFAR-10: 60,000 colour images of 32×32 pixels in ten classes.
 
     The test part is the official one. A validation part is drawn from the 50,000 training images; the same seed gives the
     same one, whatever ``train`` is. Images are bytes, ``[n, 3, 32, 32]`` (uint8, red, green, blue), as they are stored:
@@ -64,27 +64,21 @@ def cifar10(
     images, labels = _records(root, _TRAIN_FILES)
     order = torch.randperm(total, generator=generator_for(torch.device("cpu"), seed, "cifar10", "train"))
     held_out, learnt = order[:validation], order[validation:][:train]
+    tested, tested_labels = _records(root, _TEST_FILES)
+    chosen = torch.randperm(_PER_FILE, generator=generator_for(torch.device("cpu"), seed, "cifar10", "test"))[:test]
     return Splits(
         train=(images[learnt], labels[learnt]),
         validation=(images[held_out], labels[held_out]),
-        test=_tested(root, test, seed),
+        test=(tested, tested_labels) if test is None else (tested[chosen], tested_labels[chosen]),
         classes=_CLASSES,
     )
 
 
-def _tested(root: Path, count: int | None, seed: int) -> tuple[Tensor, Tensor]:
-    images, labels = _records(root, _TEST_FILES)
-    if count is None:
-        return images, labels
-    chosen = torch.randperm(len(labels), generator=generator_for(torch.device("cpu"), seed, "cifar10", "test"))[:count]
-    return images[chosen], labels[chosen]
-
-
 def _records(root: Path, names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
-    """The images and labels of some files: a byte for the label and 3072 for the pixels, channel by channel, 10,000 times."""
+    """Return the images and labels of some files: 10,000 times a byte for the label, and 3072 for the pixels by channel."""
     length = 1 + int(np.prod(_SHAPE))
-    found = np.empty((len(names), _PER_FILE, length), dtype=np.uint8)
-    for place, name in zip(found, names, strict=True):
+    stored = np.empty((len(names), _PER_FILE, length), dtype=np.uint8)
+    for place, name in zip(stored, names, strict=True):
         path = required(root / name, "cifar10", "CIFAR-10")
         content = np.fromfile(path, dtype=np.uint8)
         if content.size != place.size:
@@ -93,7 +87,7 @@ def _records(root: Path, names: tuple[str, ...]) -> tuple[Tensor, Tensor]:
                 "Get it again: `calibayes data get cifar10`."
             )
         place[:] = content.reshape(place.shape)
-    records = torch.from_numpy(found.reshape(-1, length))
+    records = torch.from_numpy(stored.reshape(-1, length))
     labels = records[:, 0].long()
     if int(labels.max()) >= len(_CLASSES):
         raise DataError(

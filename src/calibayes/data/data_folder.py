@@ -11,35 +11,28 @@ __all__ = ["data_folder", "required", "visible"]
 
 
 def data_folder(folder: str | Path | None = None) -> Path:
-    """The folder that holds the data sets: ``folder``, or ``CALIBAYES_DATA``, or ``calibayes`` in the user's cache.
+    """Return the folder of the data sets: ``folder``, or ``CALIBAYES_DATA``, or ``calibayes`` in the user's cache.
 
-    The user's cache is ``XDG_CACHE_HOME``, or ``~/.cache`` where that is not set.
-
-    Args:
-        folder: overrides the variables of the environment.
+    The user's cache is ``XDG_CACHE_HOME``, or ``~/.cache`` if that is not set.
 
     Examples:
         >>> data_folder("/data/sets").as_posix()
         '/data/sets'
     """
-    if folder is not None:
-        return _expanded(folder)
-    chosen = os.environ.get("CALIBAYES_DATA")
-    if chosen:
-        return _expanded(chosen)
+    if folder is not None or (folder := os.environ.get("CALIBAYES_DATA")):
+        try:
+            return Path(folder).expanduser()
+        except RuntimeError as error:
+            raise InvalidArgumentError(
+                f"Expected a folder of data sets that exists, but got {str(folder)!r}. {error}"
+            ) from error
     cache = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification says that a relative path in this variable is to be ignored.
+    # By the specification, a relative path in this variable is ignored.
     return (Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache") / "calibayes"
 
 
 def required(path: Path, name: str, title: str) -> Path:
-    """``path``, or a `MissingDataError` that says how to get it.
-
-    Args:
-        path: a file or folder of the data set.
-        name: what ``calibayes data get`` calls the data set.
-        title: what people call it.
-    """
+    """Return ``path``, or raise a `MissingDataError` that says how to get the data set ``name`` with this title."""
     if not path.exists():
         raise MissingDataError(
             f"{title} is not here: there is no {str(path)!r}. Download it with `calibayes data get {name}`, "
@@ -51,10 +44,3 @@ def required(path: Path, name: str, title: str) -> Path:
 def visible(folder: Path) -> list[Path]:
     """Return the files and folders in a folder, sorted, without the hidden files that file managers leave there."""
     return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-
-
-def _expanded(folder: str | Path) -> Path:
-    try:
-        return Path(folder).expanduser()
-    except RuntimeError as error:
-        raise InvalidArgumentError(f"Expected the folder of data sets to exist, but got {str(folder)!r}. {error}") from error

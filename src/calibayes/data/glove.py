@@ -15,18 +15,18 @@ from calibayes.errors import DataError
 __all__ = ["DIMENSIONS", "glove", "glove_file"]
 
 DIMENSIONS = 100
-_AGAIN = "Get it again: remove that file, then `calibayes data get glove`."
+_AGAIN = "Get it again: `calibayes data get glove`."
 
 
 def glove_file(folder: str | Path | None = None) -> Path:
-    """The file of the vectors, or an error that says how to get it."""
+    """Return the file of the vectors, or raise an error that says how to get it."""
     return required(data_folder(folder) / "glove.6B" / "glove.6B.100d.txt", "glove", "GloVe 6B")
 
 
 def glove(vocabulary: Sequence[str], folder: str | Path | None = None) -> Tensor:
-    """The vectors of GloVe 6B for a vocabulary: ``[1 + len(vocabulary), 100]`` (float32), row 0 for padding.
+    """Return the vectors of GloVe 6B for a vocabulary: ``[1 + len(vocabulary), 100]`` (float32).
 
-    Row 0 is zero, and so are the rows of words that have no vector.
+    Row 0, for padding, is zero, and so are the rows of words that have no vector.
 
     Args:
         vocabulary: the words of rows 1, 2, …
@@ -48,12 +48,7 @@ def _vector(numbers: bytes, path: Path, line: int) -> list[float]:
     try:
         values = [float(number) for number in numbers.split()]
     except ValueError as error:
-        raise DataError(
-            f"Line {line} of {str(path)!r} is damaged: {error}. Get it again: `calibayes data get glove`."
-        ) from None
+        raise DataError(f"Line {line} of {str(path)!r} is damaged: {error}. {_AGAIN}") from None
     if len(values) != DIMENSIONS:
-        raise DataError(
-            f"Line {line} of {str(path)!r} must have {DIMENSIONS} numbers, but has {len(values)}. "
-            "Get it again: `calibayes data get glove`."
-        )
+        raise DataError(f"Line {line} of {str(path)!r} must have {DIMENSIONS} numbers, but has {len(values)}. {_AGAIN}")
     return values

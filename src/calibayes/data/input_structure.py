@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,24 +16,22 @@ __all__ = ["as_tensors", "batch_length", "rows", "tensors_in", "to_device"]
 
 
 def rows(inputs: Any, index: slice | Tensor) -> Any:
-    """The chosen examples of inputs of any structure."""
-    if isinstance(inputs, Tensor):
-        return inputs[index.to(inputs.device)] if isinstance(index, Tensor) else inputs[index]
-    if isinstance(inputs, Mapping):
-        return {key: rows(value, index) for key, value in inputs.items()}
-    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return tuple(rows(value, index) for value in inputs)
-    return inputs
+    """Return the chosen examples of inputs of any structure."""
+    return _mapped(inputs, lambda part: part[index.to(part.device)] if isinstance(index, Tensor) else part[index])
 
 
 def to_device(inputs: Any, device: torch.device) -> Any:
-    """Inputs of any structure, on ``device``."""
+    """Return inputs of any structure on ``device``."""
+    return _mapped(inputs, lambda part: part.to(device, non_blocking=True))
+
+
+def _mapped(inputs: Any, function: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(inputs, Tensor):
-        return inputs.to(device, non_blocking=True)
+        return function(inputs)
     if isinstance(inputs, Mapping):
-        return {key: to_device(value, device) for key, value in inputs.items()}
+        return {key: _mapped(value, function) for key, value in inputs.items()}
     if isinstance(inputs, Sequence) and not isinstance(inputs, str):
-        return tuple(to_device(value, device) for value in inputs)
+        return tuple(_mapped(value, function) for value in inputs)
     return inputs
 
 
@@ -50,11 +48,11 @@ def batch_length(inputs: Any, name: str) -> int:
 
 
 def tensors_in(inputs: Any) -> list[Tensor]:
-    """All tensors in inputs of any structure."""
+    """Return all tensors in inputs of any structure."""
     if isinstance(inputs, Tensor):
         return [inputs]
     values: Iterable[Any] = ()
-    if isinstance(inputs, tuple | list):  # asked first: this runs at every call of a network, and abstract classes take long
+    if isinstance(inputs, tuple | list):  # first: this runs at every call of a network, and abstract classes are slow
         values = inputs
     elif isinstance(inputs, Mapping):
         values = inputs.values()
@@ -64,7 +62,7 @@ def tensors_in(inputs: Any) -> list[Tensor]:
 
 
 def as_tensors(inputs: Any) -> Any:
-    """Inputs of any structure with tensors in the place of arrays."""
+    """Return inputs of any structure with arrays turned into tensors."""
     if isinstance(inputs, np.ndarray):
         if inputs.dtype.kind not in "fiubc":
             raise DataError(

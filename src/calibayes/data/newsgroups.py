@@ -1,4 +1,4 @@
-"""20 Newsgroups: which group a Usenet article was posted to."""
+"""20 Newsgroups: Usenet articles, classified by the group that they were posted to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Articles(NamedTuple):
 
 
 def newsgroups_folder(folder: str | Path | None = None) -> Path:
-    """The folder of both parts, or an error that says how to get it."""
+    """Return the folder of both parts, or raise an error that says how to get it."""
     return required(data_folder(folder) / "20news-bydate", "newsgroups", "20 Newsgroups")
 
 
@@ -60,7 +60,7 @@ def newsgroups(
     headers: bool = False,
     folder: str | Path | None = None,
 ) -> Texts:
-    """20 Newsgroups, split by date: 18,846 articles of twenty groups, as word indices with GloVe vectors.
+    """Load 20 Newsgroups, split by date: 18,846 articles of twenty groups, as word indices with GloVe vectors.
 
     The test part is the official one, 7,532 articles that are younger than all others of their group. A validation part
     is drawn from the 11,314 training articles at random; being as old as those, it is somewhat easier than the test part.
@@ -74,7 +74,7 @@ def newsgroups(
 
     Args:
         length: words per text: shorter ones are padded with index 0 at their start.
-        vocabulary: the number of words, the most frequent ones (all, where there are not so many).
+        vocabulary: the number of words, the most frequent ones (all, if there are fewer).
         validation: the number of validation articles.
         seed: which articles they are.
         keep: the end of longer texts that is kept, ``"start"`` or ``"end"`` (as Keras's ``pad_sequences`` does).
@@ -92,9 +92,7 @@ def newsgroups(
     others, test, test_labels = _articles(root, "test", headers)
     if classes != others:
         odd = sorted(set(classes) ^ set(others))[0]
-        raise DataError(
-            f"The training and the test part of {str(root)!r} must have the same groups, but {odd!r} is in one only."
-        )
+        raise DataError(f"The training and test parts of {str(root)!r} must have the same groups, but {odd!r} is in only one.")
     train_texts, test_texts = ([words(text) for text in part] for part in (train, test))
     order = torch.randperm(len(train_texts), generator=generator_for(torch.device("cpu"), seed, "newsgroups"))
     held_out, learnt = order[:validation], order[validation:]
@@ -111,7 +109,7 @@ def newsgroups(
 
 
 def newsgroups_articles(part: Literal["train", "test"], *, headers: bool = False, folder: str | Path | None = None) -> Articles:
-    """The articles of one official part of 20 Newsgroups as strings, group by group.
+    """Load the articles of one official part of 20 Newsgroups as strings, group by group.
 
     Args:
         part: ``"train"`` (11,314 articles) or ``"test"`` (7,532).
@@ -125,7 +123,7 @@ def newsgroups_articles(part: Literal["train", "test"], *, headers: bool = False
 
 
 def _articles(root: Path, part: Literal["train", "test"], headers: bool) -> tuple[tuple[str, ...], list[bytes], list[int]]:
-    """The groups, and the text and the group of every article of a part."""
+    """Return the groups, and the text and the group of every article of a part."""
     place = required(root / f"20news-bydate-{part}", "newsgroups", "20 Newsgroups")
     groups = [group for group in visible(place) if group.is_dir()]
     texts, labels = [], []

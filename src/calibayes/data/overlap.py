@@ -1,4 +1,4 @@
-"""Check that two data sets share no examples, as far as can be told without looking at their values."""
+"""Check that two data sets share no examples, as far as possible without looking at their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_apart(first: Any, second: Any, first_name: str, second_name: str) -> N
 
 
 def _chosen(data: Any) -> tuple[Any, set[int] | None]:
-    """The data set that a subset, or a subset of one, is of, and its indices there; ``None`` for all of them."""
+    """Return the data set behind a subset, also a nested one, and its indices there; ``None`` for all of them."""
     indices: list[int] | None = None
     while isinstance(data, Subset):
         indices = [int(data.indices[k]) for k in (range(len(data)) if indices is None else indices)]

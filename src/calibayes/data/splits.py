@@ -14,9 +14,9 @@ class Splits:
     """A data set in three disjoint parts, each a pair ``(x, y)`` of tensors with one row per example.
 
     Attributes:
-        train: what the weights are learnt from.
-        validation: what settings are chosen on.
-        test: what results are reported on, once.
+        train: to learn the weights from.
+        validation: to choose settings on.
+        test: to report results on, once.
         classes: the name of each class, in the order of the labels.
     """
 

@@ -15,13 +15,13 @@ from calibayes.errors import InvalidArgumentError
 
 __all__ = ["frequent_words", "sequences", "words"]
 
-# All printed signs of ASCII but letters, digits and the apostrophe: what Keras's Tokenizer filters too.
+# All printable ASCII characters but letters, digits and the apostrophe, as Keras's Tokenizer filters them.
 _SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'
 _TABLE = bytes(ord(" " if chr(code) in _SEPARATORS else chr(code).lower()) for code in range(256))
 
 
 def words(text: bytes) -> list[str]:
-    """The words of a latin-1 text: in lower case, split at white space and at all punctuation but the apostrophe.
+    """Return the words of a latin-1 text: in lower case, split at white space and at all punctuation but the apostrophe.
 
     Examples:
         >>> words(b"Don't PANIC: it's only e-mail.")
@@ -31,7 +31,7 @@ def words(text: bytes) -> list[str]:
 
 
 def frequent_words(texts: Iterable[Sequence[str]], count: int) -> tuple[str, ...]:
-    """The ``count`` words that occur most often, most frequent first; equally frequent ones in the order of the alphabet.
+    """Return the ``count`` most frequent words, most frequent first; equally frequent ones in alphabetical order.
 
     Examples:
         >>> frequent_words([["b", "a"], ["c", "a", "b"]], 2)
@@ -49,15 +49,9 @@ def frequent_words(texts: Iterable[Sequence[str]], count: int) -> tuple[str, ...
 def sequences(
     texts: Sequence[Sequence[str]], vocabulary: Sequence[str], length: int, keep: Literal["start", "end"] = "end"
 ) -> Tensor:
-    """Word indices ``[n, length]`` (int64): the vocabulary counts from 1, and zeros stand before a text that is shorter.
+    """Return word indices ``[n, length]`` (int64), counted from 1; shorter texts are padded with zeros at their start.
 
-    Words outside the vocabulary are left out. Of a text that is longer, one end is kept.
-
-    Args:
-        texts: the words of each text.
-        vocabulary: the words that have an index.
-        length: the number of places.
-        keep: the ``"start"`` or the ``"end"`` of longer texts.
+    Words outside the vocabulary are left out. Of longer texts the ``"start"`` or the ``"end"`` is kept.
 
     Examples:
         >>> sequences([["to", "be", "or", "not"], ["be"]], ("be", "not", "to"), length=2)
@@ -68,10 +62,10 @@ def sequences(
     if keep not in ("start", "end"):
         raise InvalidArgumentError(f"Expected `keep` to be 'start' or 'end', but got {keep!r}.")
     places = {word: index for index, word in enumerate(vocabulary, start=1)}
-    found = np.zeros((len(texts), length), dtype=np.int64)
-    for row, text in zip(found, texts, strict=True):
+    indices = np.zeros((len(texts), length), dtype=np.int64)
+    for row, text in zip(indices, texts, strict=True):
         known = list(filter(None, map(places.get, text)))
         kept = known[-length:] if keep == "end" else known[:length]
         if kept:
             row[-len(kept) :] = kept
-    return torch.from_numpy(found)
+    return torch.from_numpy(indices)

@@ -1,4 +1,4 @@
-"""The histogram of confidence, of right and of wrong decisions."""
+"""The histogram of confidence, split into right and wrong decisions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _CONFIDENCE: dict[str, Any] = {"color": INK, "linestyle": (0, (3, 2)), "linewidt
 
 
 class ConfidenceHistogramDisplay:
-    """The histogram of confidence, of right and of wrong decisions.
+    """The histogram of confidence, split into right and wrong decisions.
 
     A bar shows the share of examples whose confidence lies in its bin, split into right and wrong decisions. Two lines
     mark the mean confidence and the accuracy; the shaded part between them is how overconfident or underconfident the
-    classifier is on the whole. Wrong decisions far to the right are the ones that hurt.
+    classifier is overall. Wrong decisions far to the right do the most harm.
 
     Args:
-        bins: what `reliability_bins` found.
+        bins: the result of `reliability_bins`.
         name: a title, such as the name of the classifier.
 
     Attributes:
@@ -64,12 +64,7 @@ class ConfidenceHistogramDisplay:
     ) -> Self:
         """Compute the histogram of a classifier's probabilities; `plot` draws it.
 
-        Args:
-            probs: class probabilities, shape ``[n, K]``, torch or numpy; ``[n]`` for the second of two classes.
-            targets: the true classes, integers of shape ``[n]``.
-            bins: the number of bins, of equal width.
-            weights: how much each example counts, shape ``[n]``; all the same by default.
-            name: a title, such as the name of the classifier.
+        Arguments as `calibayes.metrics.ece`; ``name`` is a title, such as the name of the classifier.
         """
         return cls(bins=reliability_bins(probs, targets, bins, weights=weights), name=name)
 
@@ -84,14 +79,12 @@ class ConfidenceHistogramDisplay:
         weights: Array | None = None,
         name: str | None = None,
     ) -> Self:
-        """Compute the histogram of a fitted classifier on examples ``X`` with true labels ``y``; `plot` draws it.
+        """Compute the histogram of a fitted classifier; `plot` draws it. Other arguments as `from_predictions`.
 
         Args:
             estimator: any fitted classifier with ``predict_proba`` and ``classes_``.
-            X: inputs, as the classifier takes them.
+            X: its inputs.
             y: their true labels, as listed in ``classes_``.
-            bins: the number of bins, of equal width.
-            weights: how much each example counts, shape ``[n]``; all the same by default.
             name: a title; the classifier's class by default.
         """
         probs, targets = predictions_of(estimator, X, y)
@@ -100,12 +93,12 @@ class ConfidenceHistogramDisplay:
 
     @property
     def right(self) -> Tensor:
-        """The share of all examples that lies in each bin and is classified correctly."""
+        """The share of all examples that is in each bin and classified correctly."""
         return self.bins.share * self.bins.accuracy.nan_to_num()
 
     @property
     def wrong(self) -> Tensor:
-        """The share of all examples that lies in each bin and is classified wrongly."""
+        """The share of all examples that is in each bin and classified wrongly."""
         return self.bins.share * (1 - self.bins.accuracy.nan_to_num())
 
     @property
@@ -119,15 +112,12 @@ class ConfidenceHistogramDisplay:
         return float((self.bins.share * self.bins.confidence.nan_to_num()).sum())
 
     def plot(self, ax: Axes | None = None, *, kind: HistogramKind = "stacked", legend: bool = True) -> Self:
-        """Draw the histogram.
+        """Draw the histogram, and return the display, with ``ax_`` and ``figure_``.
 
         Args:
-            ax: the axes to draw into; without them, a new figure of `matplotlib.pyplot`, which notebooks show.
-            kind: ``"stacked"`` puts right on top of wrong decisions; ``"mirrored"`` lets the wrong ones hang down.
-            legend: write what the colours and lines mean.
-
-        Returns:
-            The display itself, with ``ax_`` and ``figure_``.
+            ax: the axes to draw into; a new `matplotlib.pyplot` figure by default, which notebooks show.
+            kind: ``"stacked"`` puts right on top of wrong decisions; ``"mirrored"`` draws the wrong ones downwards.
+            legend: explain the colours and lines.
         """
         if kind not in get_args(HistogramKind):
             raise InvalidArgumentError(f"Expected `kind` to be one of {get_args(HistogramKind)}, but got {kind!r}.")

@@ -14,7 +14,7 @@ __all__ = ["Classifier", "predictions_of"]
 
 
 class Classifier(Protocol):
-    """A classifier that `predictions_of` can use: it has probabilities, and the label that each of their columns stands for."""
+    """A classifier with probabilities, and with the label that each of their columns stands for."""
 
     @property
     def classes_(self) -> Any:
@@ -25,12 +25,7 @@ class Classifier(Protocol):
 
 
 def predictions_of(estimator: Classifier, X: Any, y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:  # noqa: N803
-    """A fitted classifier's probabilities, and the true labels as columns of these.
-
-    Args:
-        estimator: any fitted classifier with ``predict_proba`` and ``classes_``.
-        X: inputs, as the classifier takes them.
-        y: their true labels, of the kind it was fitted on: numbers, names, anything that it lists in ``classes_``.
+    """A fitted classifier's probabilities of inputs ``X``, and the columns of the true labels ``y``, as listed in ``classes_``.
 
     Examples:
         >>> from sklearn.linear_model import LogisticRegression
@@ -61,12 +56,12 @@ def _columns(labels: npt.NDArray[Any], classes: npt.NDArray[Any], name: str) -> 
     if labels.ndim != 1:
         raise InvalidTargetsError(f"Expected `y` to hold one label per example, but its shape is {list(labels.shape)}.")
     column = {label: index for index, label in enumerate(classes.tolist())}
-    found = [column.get(label, -1) for label in labels.tolist()]
-    if -1 in found:
-        row = found.index(-1)
+    columns = [column.get(label, -1) for label in labels.tolist()]
+    if -1 in columns:
+        row = columns.index(-1)
         known = first_few([repr(label) for label in classes.tolist()], 5)
         raise InvalidTargetsError(
             f"Label {row} of `y` is {labels.tolist()[row]!r}, which {name} was not fitted on: it knows {known}. "
             "Leave such examples out, or fit the classifier on them too."
         )
-    return np.asarray(found, dtype=np.intp)
+    return np.asarray(columns, dtype=np.intp)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, get
 
 import numpy as np
 
+from calibayes.checks import is_real
 from calibayes.displays.style import BLUE, LINES, ORANGE, Line, add_legend, axes_or_new, finish, is_small
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import METRICS
@@ -52,7 +53,7 @@ class SweepDisplay:
 
     Args:
         values: ``{scheme: {lam: [one value per seed]}}``; for a scheme without $\lambda$, ``{scheme: [values]}``.
-        metric: what the values are: a name in `calibayes.metrics.METRICS`, or any words for the vertical axis.
+        metric: a name in `calibayes.metrics.METRICS`, or any other title for the vertical axis.
         interval: the share of the values that the shaded areas hold, above 0 and at most 1.
 
     Attributes:
@@ -72,7 +73,7 @@ class SweepDisplay:
     figure_: Figure | SubFigure
 
     def __init__(self, values: Values, *, metric: str = "ece", interval: float = 0.6) -> None:
-        if isinstance(interval, bool) or not isinstance(interval, int | float) or not 0 < interval <= 1:
+        if not is_real(interval) or not 0 < interval <= 1:
             raise InvalidArgumentError(f"Expected `interval` to be above 0 and at most 1, but got {interval!r}.")
         if not values:
             raise InvalidArgumentError("Expected `values` to hold at least one scheme, but got none.")
@@ -80,8 +81,8 @@ class SweepDisplay:
         self.interval = float(interval)
         self.curves: dict[str, list[SweepPoint]] = {}
         self.references: dict[str, SweepPoint] = {}
-        for scheme, found in values.items():
-            points = [self._point(scheme, lam, each) for lam, each in _by_lam(scheme, found)]
+        for scheme, by_lam in values.items():
+            points = [self._point(scheme, lam, each) for lam, each in _by_lam(scheme, by_lam)]
             if len(points) == 1 and points[0].lam == 0:
                 self.references[scheme] = points[0]
             else:
@@ -95,9 +96,9 @@ class SweepDisplay:
 
         Args:
             frame: one row per scheme, $\lambda$ and seed.
-            metric: the column that holds the metric.
-            scheme: the column that holds the scheme.
-            lam: the column that holds $\lambda$; missing for a scheme that has none.
+            metric: the column of the metric.
+            scheme: the column of the scheme.
+            lam: the column of $\lambda$; missing values for a scheme that has none.
             interval: the share of the values that the shaded areas hold.
 
         Examples:
@@ -130,15 +131,12 @@ class SweepDisplay:
         return SweepPoint(lam, median, low, high)
 
     def plot(self, ax: Axes | None = None, *, xscale: AxisScale = "auto", legend: bool = True) -> Self:
-        r"""Draw the curves.
+        r"""Draw the curves, and return the display, with ``ax_`` and ``figure_``.
 
         Args:
-            ax: the axes to draw into; without them, a new figure of `matplotlib.pyplot`, which notebooks show.
+            ax: the axes to draw into; a new `matplotlib.pyplot` figure by default, which notebooks show.
             xscale: the axis of $\lambda$; ``"auto"`` is logarithmic, with a linear piece down to 0 where 0 occurs.
-            legend: write which line is which scheme.
-
-        Returns:
-            The display itself, with ``ax_`` and ``figure_``.
+            legend: name the schemes.
         """
         if xscale not in get_args(AxisScale):
             raise InvalidArgumentError(f"Expected `xscale` to be one of {get_args(AxisScale)}, but got {xscale!r}.")
@@ -169,16 +167,16 @@ def _by_lam(scheme: str, values: Mapping[Any, Sequence[float]] | Sequence[float]
     if list(values) == [None]:
         return [(0.0, values[None])]
     for lam in values:
-        if isinstance(lam, bool) or not isinstance(lam, int | float | np.number) or not 0 <= float(lam) < math.inf:
+        if not is_real(lam) or not 0 <= lam < math.inf:
             raise InvalidArgumentError(
                 f"Expected every λ of {scheme!r} to be a finite number of at least 0, but got {lam!r}. "
-                "Values of a scheme without λ are given alone."
+                "Give the values of a scheme without λ as a list."
             )
-    return sorted(((float(lam), found) for lam, found in values.items()), key=lambda pair: pair[0])
+    return sorted(((float(lam), each) for lam, each in values.items()), key=lambda pair: pair[0])
 
 
 def _scale(ax: Axes, lams: Sequence[float], scale: AxisScale) -> None:
-    """Make the axis of λ: every λ has a small tick, and as many as there is room for are written."""
+    """Scale the axis of λ: every λ has a small tick, and as many as there is room for are labelled."""
     if not lams:
         ax.set_xticks([])
         return
@@ -192,12 +190,12 @@ def _scale(ax: Axes, lams: Sequence[float], scale: AxisScale) -> None:
     first, last = to_axis.transform([lams[0], lams[-1]])
     space = 0.05 * (last - first) or 0.5
     ax.set_xlim(*to_axis.inverted().transform([first - space, last + space]))
-    written = lams
+    labelled = lams
     if not _fits(ax, lams) and positive:
         first, last = (round_(math.log10(lam)) for round_, lam in ((math.ceil, positive[0]), (math.floor, positive[-1])))
         powers = [lam for lam in lams if lam == 0] + [10.0**k for k in range(first, last + 1)]
-        written = powers if len(powers) > 1 and _fits(ax, powers) else [lams[0], lams[-1]]
-    ax.set_xticks(written, [f"{lam:g}" for lam in written])
+        labelled = powers if len(powers) > 1 and _fits(ax, powers) else [lams[0], lams[-1]]
+    ax.set_xticks(labelled, [f"{lam:g}" for lam in labelled])
     ax.set_xticks(lams, minor=True)
     ax.tick_params(axis="x", which="minor", labelbottom=False)
 

@@ -23,6 +23,7 @@ from calibayes.displays.style import (
     side_in_inches,
 )
 from calibayes.metrics import Array, ReliabilityBins, Scores, evaluate, reliability_bins
+from calibayes.metrics.bins import DEFAULT_BINS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -94,7 +95,7 @@ class ReliabilityDisplay:
         probs: Array,
         targets: Array,
         *,
-        bins: int = 15,
+        bins: int = DEFAULT_BINS,
         weights: Array | None = None,
         name: str | None = None,
         intervals: bool = True,
@@ -122,7 +123,7 @@ class ReliabilityDisplay:
         X: Any,  # noqa: N803
         y: Any,
         *,
-        bins: int = 15,
+        bins: int = DEFAULT_BINS,
         weights: Array | None = None,
         name: str | None = None,
         intervals: bool = True,

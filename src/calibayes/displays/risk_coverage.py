@@ -1,4 +1,4 @@
-"""The risk-coverage curve: how many errors are left when the least sure answers are withheld."""
+"""The risk-coverage curve: the errors that are left when the classifier abstains on low confidence."""
 
 from __future__ import annotations
 
@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 
 from calibayes.displays.estimator_predictions import Classifier, predictions_of
-from calibayes.displays.style import (
-    INK,
-    LINES,
-    Line,
-    add_legend,
-    axes_or_new,
-    finish,
-    height_in_inches,
-    is_small,
-    percent_axis,
-    spread,
-)
+from calibayes.displays.style import INK, LINES, Line, add_legend, axes_or_new, finish, is_small, percent_axis, spread
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import Array, RiskCoverage, risk_coverage
 
@@ -28,26 +17,23 @@ if TYPE_CHECKING:
 
 __all__ = ["RiskCoverageDisplay"]
 
-_CURVE, _TARGET, _ERROR = (
-    "risk-coverage",
-    "target-accuracy",
-    "full-coverage-error",
-)  # what the artists are found by when the next model is drawn
+# By these ids the next model's plot finds the artists.
+_CURVE, _TARGET, _ERROR = "risk-coverage", "target-accuracy", "full-coverage-error"
 _MOST_POINTS = 1000
-_STEADY = 0.05  # below this coverage the error rate is that of a few examples, and may jump to 0 or 1
+_STEADY = 0.05  # below this coverage a few examples make up the error rate, and it may jump to 0 or 1
 
 
 class RiskCoverageDisplay:
     """The risk-coverage curve: the error rate when the classifier abstains on its least confident predictions.
 
-    To the right it answers everything, and the dot is its error rate. To the left it answers only the share of examples that
-    it is most sure of: where confidence tells right from wrong, the curve falls. AURC, the area under the curve, is its mean
+    To the right it answers everything, and the dot is its error rate. To the left it answers only the examples that it is
+    most confident of: if confidence tells right from wrong, the curve falls. AURC, the area under the curve, is its mean
     height; lower is better. Draw several models into the same axes to compare them.
 
     Args:
-        curve: what `calibayes.metrics.risk_coverage` found.
+        curve: the result of `calibayes.metrics.risk_coverage`.
         name: the name of the classifier, for the legend.
-        target_accuracy: an accuracy to reach, above 0 and below 1; the picture then shows at which coverage it is.
+        target_accuracy: an accuracy to reach, above 0 and below 1; the coverage that reaches it is marked.
 
     Attributes:
         ax_: the axes, once drawn.
@@ -83,12 +69,7 @@ class RiskCoverageDisplay:
     ) -> Self:
         """Compute the curve of a classifier's probabilities; `plot` draws it.
 
-        Args:
-            probs: class probabilities, shape ``[n, K]``, torch or numpy; ``[n]`` for the second of two classes.
-            targets: the true classes, integers of shape ``[n]``.
-            weights: how much each example counts, shape ``[n]``; all the same by default.
-            name: the name of the classifier, for the legend.
-            target_accuracy: an accuracy to reach, such as 0.95; the picture then shows at which coverage it is.
+        Arguments as `calibayes.metrics.accuracy`, and ``name`` and ``target_accuracy`` as the class itself.
         """
         return cls(curve=risk_coverage(probs, targets, weights=weights), name=name, target_accuracy=target_accuracy)
 
@@ -103,15 +84,13 @@ class RiskCoverageDisplay:
         name: str | None = None,
         target_accuracy: float | None = None,
     ) -> Self:
-        """Compute the curve of a fitted classifier on examples ``X`` with true labels ``y``; `plot` draws it.
+        """Compute the curve of a fitted classifier; `plot` draws it. Other arguments as `from_predictions`.
 
         Args:
             estimator: any fitted classifier with ``predict_proba`` and ``classes_``.
-            X: inputs, as the classifier takes them.
+            X: its inputs.
             y: their true labels, as listed in ``classes_``.
-            weights: how much each example counts, shape ``[n]``; all the same by default.
             name: the name in the legend; the classifier's class by default.
-            target_accuracy: an accuracy to reach, such as 0.95; the picture then shows at which coverage it is.
         """
         probs, targets = predictions_of(estimator, X, y)
         name = type(estimator).__name__ if name is None else name
@@ -128,15 +107,12 @@ class RiskCoverageDisplay:
         return None if self.target_accuracy is None else float(self.curve.coverage_at(self.target_accuracy))
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, legend: bool = True) -> Self:
-        """Draw the curve, beside those that are in the axes already.
+        """Draw the curve, beside any that are in the axes already, and return the display, with ``ax_`` and ``figure_``.
 
         Args:
-            ax: the axes to draw into; without them, a new figure of `matplotlib.pyplot`, which notebooks show.
+            ax: the axes to draw into; a new `matplotlib.pyplot` figure by default, which notebooks show.
             name: the name in the legend, instead of the display's own.
-            legend: write which curve is which, and their AURC.
-
-        Returns:
-            The display itself, with ``ax_`` and ``figure_``.
+            legend: name the curves and write their AURC.
         """
         ax = axes_or_new(ax, 4.6, 3.4)
         self.ax_, self.figure_ = ax, ax.figure
@@ -148,7 +124,7 @@ class RiskCoverageDisplay:
         ax.set(xlim=(0, 1), ylim=(0, top), xlabel="coverage", ylabel="error rate")
         ax.plot(coverage, risk, gid=_CURVE, label=self._label(name, short=is_small(ax)), zorder=3, **style.on(ax))
         if self.target_accuracy is not None:
-            self._draw_target(ax, style.color)
+            self._draw_target(ax, style.color, self.target_accuracy)
         self._mark_error(ax, style)
         percent_axis(ax.xaxis)
         percent_axis(ax.yaxis)
@@ -156,48 +132,42 @@ class RiskCoverageDisplay:
         if legend:
             handles, labels = ax.get_legend_handles_labels()
             # The targets are lines too, but they belong below the models.
-            order = sorted(range(len(handles)), key=lambda i: handles[i].get_gid() == _TARGET)
-            sorted_handles, sorted_labels = [handles[i] for i in order], [labels[i] for i in order]
-            if is_small(ax):
-                title = "AURC" if self.coverage is None else "AURC, answers"
-                add_legend(ax, sorted_handles, sorted_labels, above=True, title=title)
-            else:
-                add_legend(ax, sorted_handles, sorted_labels)
+            entries = sorted(zip(handles, labels, strict=True), key=lambda entry: entry[0].get_gid() == _TARGET)
+            small, title = is_small(ax), "AURC" if self.coverage is None else "AURC, answers"
+            add_legend(ax, *zip(*entries, strict=True), above=small, title=title if small else "")
         return self
 
     def _points(self) -> tuple[list[float], list[float]]:
-        """At most a thousand points of the curve, evenly chosen, the last one always: more cannot be seen."""
+        """At most a thousand points of the curve, evenly chosen, with the last one: more cannot be seen."""
         last = len(self.curve.coverage) - 1
         chosen = torch.linspace(0, last, min(last + 1, _MOST_POINTS), dtype=torch.float64).round().long()
         return self.curve.coverage[chosen].tolist(), self.curve.risk[chosen].tolist()
 
     def _label(self, name: str | None, *, short: bool) -> str:
-        """The curve's name and numbers; what these are is said in the legend's title where there is little room."""
+        """The curve's name and numbers; where there is little room, the legend's title explains the numbers."""
         name = self.name if name is None else name
         numbers = [f"{self.curve.aurc:.3f}" if short else f"AURC {self.curve.aurc:.3f}"]
         if self.coverage is not None:
             numbers.append(f"{self.coverage:.1%}" if short else f"answers {self.coverage:.1%}")
         return ", ".join(numbers) if name is None else f"{name}: {', '.join(numbers)}"
 
-    def _draw_target(self, ax: Axes, color: str) -> None:
-        assert self.target_accuracy is not None
-        assert self.coverage is not None
-        allowed, label = 1 - self.target_accuracy, f"accuracy {100 * self.target_accuracy:.4g}%"
+    def _draw_target(self, ax: Axes, color: str, accuracy: float) -> None:
+        allowed, label, coverage = 1 - accuracy, f"accuracy {100 * accuracy:.4g}%", self.curve.coverage_at(accuracy)
         if label not in ax.get_legend_handles_labels()[1]:
             ax.axhline(allowed, color=INK, linestyle=(0, (1, 2)), linewidth=1, gid=_TARGET, label=label, zorder=2)
-        if self.coverage > 0:
-            ax.vlines(self.coverage, 0, allowed, color=color, linewidth=1, label="_coverage", zorder=2)
+        if coverage > 0:
+            ax.vlines(coverage, 0, allowed, color=color, linewidth=1, label="_coverage", zorder=2)
 
     def _mark_error(self, ax: Axes, style: Line) -> None:
-        """A point at full coverage with the error rate beside it, clear of those of the models before."""
+        """Draw a point at full coverage and the error rate beside it, clear of those of earlier models."""
         size = 6.5 if is_small(ax) else 8.0
         ax.plot(1, self.error, style.marker, color=style.color, markersize=size / 2, clip_on=False, label="_error", zorder=4)
         ax.annotate(
             f"{self.error:.1%}", (1, self.error), (0, 0), textcoords="offset points", va="center", fontsize=size, gid=_ERROR
         )
         notes = sorted((text for text in ax.texts if text.get_gid() == _ERROR), key=lambda text: text.xy[1])  # type: ignore[attr-defined]
-        # A legend above the axes will take a part of their height.
-        points = 72 * height_in_inches(ax) / ax.get_ylim()[1] * (0.6 if is_small(ax) else 1.0)
+        # A legend above the axes will take up part of their height.
+        points = 72 * (ax.bbox.height / ax.figure.dpi) / ax.get_ylim()[1] * (0.6 if is_small(ax) else 1.0)
         wanted = [points * text.xy[1] for text in notes]  # type: ignore[attr-defined]
         for text, at, place in zip(notes, wanted, spread(wanted, 1.2 * size), strict=True):
             text.set_position((size, place - at))

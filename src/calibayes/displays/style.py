@@ -26,7 +26,6 @@ __all__ = [
     "add_title",
     "axes_or_new",
     "finish",
-    "height_in_inches",
     "is_small",
     "percent_axis",
     "side_in_inches",
@@ -35,7 +34,7 @@ __all__ = [
     "width_in_inches",
 ]
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; their lightness differs too, for print in grey.
+# Okabe and Ito's colours, distinct for every kind of colour vision; their lightness differs too, for print in grey.
 BLUE, SKY, VERMILLION = "#0072B2", "#A6D8F5", "#D55E00"
 ORANGE, GREEN, PURPLE = "#E69F00", "#009E73", "#CC79A7"
 PALE_VERMILLION = "#FBE3D3"
@@ -52,7 +51,7 @@ class Line(NamedTuple):
     marker: str
 
     def on(self, ax: Axes, *, markers: bool = False) -> dict[str, Any]:
-        """The arguments of `Axes.plot`, thinner where there is little room; with a marker at every point if asked for."""
+        """The arguments of `Axes.plot`, thinner where there is little room; with a marker at every point if asked."""
         small = is_small(ax)
         look: dict[str, Any] = {"color": self.color, "linestyle": self.linestyle, "linewidth": 1.0 if small else 1.5}
         return look | {"marker": self.marker, "markersize": 2.5 if small else 4.0} if markers else look
@@ -82,7 +81,7 @@ def percent_axis(axis: Any) -> None:
     """Write the shares along an axis as percentages, with as many digits as its ticks need."""
     from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-    # The number of digits follows from the axis; below zero, where a mirrored histogram hangs, shares are shares too.
+    # The number of digits follows from the axis; below zero, in a mirrored histogram, shares are written without a sign.
     percent = PercentFormatter(1)
     percent.set_axis(axis)
     axis.set_major_formatter(FuncFormatter(lambda share, place: percent(abs(share), place)))
@@ -96,11 +95,6 @@ def side_in_inches(ax: Axes) -> float:
 def width_in_inches(ax: Axes) -> float:
     """The width of the axes."""
     return float(ax.bbox.width / ax.figure.dpi)
-
-
-def height_in_inches(ax: Axes) -> float:
-    """The height of the axes."""
-    return float(ax.bbox.height / ax.figure.dpi)
 
 
 def is_small(ax: Axes) -> bool:
@@ -120,13 +114,13 @@ def finish(*axes: Axes) -> None:
 
 
 def add_title(ax: Axes, title: str | None, *, pad: float | None = None) -> None:
-    """A title above the left end of the axes; one that is too long for a line is broken."""
+    """Add a title above the left end of the axes; one that is too long for a line is wrapped."""
     if title:
         ax.set_title(title, loc="left", fontweight="bold", fontsize="small" if is_small(ax) else "large", pad=pad, wrap=True)
 
 
 def add_legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, above: bool = False, title: str = "") -> None:
-    """A legend that hides little: without a frame, of small text, and if asked for above the axes in rows."""
+    """Add a legend that hides little: without a frame, in small text, and if asked in rows above the axes."""
     size, em = ("xx-small", 5.8) if is_small(ax) else ("small", 8.3)
     look: dict[str, Any] = {"loc": "best", "fontsize": size, "title_fontsize": size, "handlelength": 1.8, "alignment": "left"}
     if above:
@@ -139,15 +133,15 @@ def add_legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], *, above
 
 
 def stack_below(ax: Axes, heights: Sequence[float]) -> list[Axes]:
-    """Give the place of ``ax`` to a column of axes of those relative heights that share its horizontal axis.
+    """Stack axes of these relative heights in the place of ``ax``, which becomes the first; return the others.
 
-    ``ax`` becomes the first of them, and the others are returned. Only the last one labels the ticks.
+    They share the horizontal axis, and only the last one labels its ticks.
     """
     if len(heights) == 1:
         return []
     figure, spec = ax.figure, ax.get_subplotspec()
     if spec is not None:
-        space = 0.4 if figure.get_layout_engine() is None else None  # a layout engine finds out by itself
+        space = 0.4 if figure.get_layout_engine() is None else None  # a layout engine computes it
         grid = spec.subgridspec(len(heights), 1, height_ratios=heights, hspace=space)
         ax.set_subplotspec(grid[0])
         lower = [figure.add_subplot(cell, sharex=ax) for cell in list(grid)[1:]]  # type: ignore[call-overload]
@@ -165,13 +159,13 @@ def stack_below(ax: Axes, heights: Sequence[float]) -> list[Axes]:
 
 
 def spread(places: Sequence[float], apart: float) -> list[float]:
-    """Ascending places moved as little as possible, in least squares, to be at least so far apart.
+    """Ascending places moved as little as possible, in least squares, to be at least that far apart.
 
     Examples:
         >>> spread([0.0, 1.0, 9.0], apart=3.0)
         [-1.0, 2.0, 9.0]
     """
-    # Less the distance to keep, they only have to stay in order: those that are not share the mean of their group.
+    # Less the distance to keep, they only have to stay in order: those out of order get the mean of their group.
     groups: list[list[float]] = []
     for index, place in enumerate(places):
         groups.append([place - index * apart])

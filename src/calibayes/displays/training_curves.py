@@ -29,7 +29,6 @@ _LOSS = "loss"
 _TRAINING, _VALIDATION = Line(VERMILLION, "-", "s"), Line(GREEN, "-", "D")
 
 _SHOWN = {"cross_entropy": "cross-entropy", "calibration": "AECE", "kl": "KL"}
-_PANEL_NAMES = {"calibration": "aece"}
 _TAKEN = (_LOSS, "aece", "ece", "accuracy")
 _TERMS = ("cross_entropy", "calibration", "kl")
 _TALL = 2.0  # height of the first panel, with several curves and a legend, beside the others
@@ -39,15 +38,15 @@ _POINTS = 40  # epochs up to which each is marked by a point
 class HistoryDisplay:
     """The course of training: the terms of the loss and the validation metrics over epochs.
 
-    Panels below each other share the axis of epochs: the total per example with the mean loss in it and, where there is one,
-    the validation NLL; then every term that the objective has (AECE and KL, say) on the training data, and ECE and accuracy
-    of the validation data. A dotted line marks the epoch whose weights early stopping gave back, or else the epoch with the
-    lowest validation NLL.
+    Panels below each other share the axis of epochs: the total per example with the mean loss in it and, if there is one,
+    the validation NLL; then every term of the objective (AECE and KL, say) on the training data, and ECE and accuracy on the
+    validation data. A dotted line marks the epoch whose weights early stopping restored, or else the epoch with the lowest
+    validation NLL.
 
     Args:
         epochs: one mapping per epoch, as in `History.epochs`.
-        best_epoch: the epoch (from 1) whose weights were given back, if any.
-        terms: the columns of the loss and the terms beside it, as in `History.terms`; those of the paper by default.
+        best_epoch: the epoch (from 1) whose weights were restored, if any.
+        terms: the columns of the loss and its other terms, as in `History.terms`; those of the paper by default.
 
     Attributes:
         ax_: the axes of the first panel, with the loss, once drawn.
@@ -75,18 +74,18 @@ class HistoryDisplay:
 
     @classmethod
     def from_history(cls, history: History) -> Self:
-        """Take the record that `calibayes.fit` returned; `plot` draws it."""
+        """Take the history that `calibayes.fit` returned; `plot` draws it."""
         return cls(epochs=history.epochs, best_epoch=history.best_epoch, terms=history.terms or _TERMS)
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """The names of the panels there is something to show in; a term that is always zero is not in the loss."""
+        """The names of the panels that are not empty; a term that is always zero is not part of the loss."""
         return tuple(name for name, panel in self._panels().items() if name == _LOSS or any(map(self._shown, panel.curves)))
 
     def _panels(self) -> dict[str, _Panel]:
         """All panels by name; the terms differ by orders of magnitude: on one scale, some would be flat lines."""
         loss, *terms = self.terms
-        found = {
+        panels = {
             _LOSS: _Panel(
                 "loss",
                 {
@@ -98,17 +97,17 @@ class HistoryDisplay:
         }
         for name in terms:
             title = _title_of(name)
-            key = _PANEL_NAMES.get(name, f"training {name}" if name in _TAKEN else name)
-            found[key] = _Panel(f"training {title}", {name: (title, _TRAINING)})
-        found["ece"] = _Panel("validation ECE", {"val_ece": ("validation ECE", _VALIDATION)})
-        found["accuracy"] = _Panel("validation accuracy", {"val_accuracy": ("validation accuracy", _VALIDATION)})
-        return found
+            key = "aece" if name == "calibration" else f"training {name}" if name in _TAKEN else name
+            panels[key] = _Panel(f"training {title}", {name: (title, _TRAINING)})
+        panels["ece"] = _Panel("validation ECE", {"val_ece": ("validation ECE", _VALIDATION)})
+        panels["accuracy"] = _Panel("validation accuracy", {"val_accuracy": ("validation accuracy", _VALIDATION)})
+        return panels
 
     @property
     def lowest_nll(self) -> int | None:
         """The epoch with the lowest validation NLL; ``None`` without validation data."""
-        found = {int(row["epoch"]): row["val_nll"] for row in self.epochs if math.isfinite(row.get("val_nll", math.nan))}
-        return min(found, key=found.__getitem__) if found else None
+        nll = {int(row["epoch"]): row["val_nll"] for row in self.epochs if math.isfinite(row.get("val_nll", math.nan))}
+        return min(nll, key=nll.__getitem__, default=None)
 
     @property
     def _marked(self) -> int | None:
@@ -118,15 +117,11 @@ class HistoryDisplay:
         return any(row.get(column, 0.0) != 0.0 for row in self.epochs)
 
     def plot(self, ax: Axes | None = None, *, panels: Sequence[str] | None = None) -> Self:
-        """Draw the panels.
+        """Draw the panels, and return the display, with ``ax_``, ``axes_`` and ``figure_``.
 
         Args:
-            ax: the axes whose place the panels share: they become the first one, with the loss. Without them, a new
-                figure of `matplotlib.pyplot`, which notebooks show.
-            panels: which to draw below the loss, from ``display.panels``; all by default, none with ``[]``.
-
-        Returns:
-            The display itself, with ``ax_``, ``axes_`` and ``figure_``.
+            ax: the axes to divide into panels, the first with the loss; a new `matplotlib.pyplot` figure by default.
+            panels: those to draw below the loss, from ``display.panels``; all by default, none with ``[]``.
         """
         from matplotlib.ticker import MaxNLocator
 
@@ -147,9 +142,8 @@ class HistoryDisplay:
         if self._marked is not None:
             what = "lowest NLL" if self.best_epoch is None else "weights kept"
             ax.set_title(f"⋮ {what}: epoch {self._marked}", loc="right", **_title(ax))
-        handles, labels = ax.get_legend_handles_labels()
-        if handles:
-            add_legend(ax, handles, labels)
+        if ax.get_legend_handles_labels()[0]:
+            add_legend(ax, *ax.get_legend_handles_labels())
         return self
 
     def _draw(self, ax: Axes, panel: _Panel) -> None:

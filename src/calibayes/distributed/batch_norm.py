@@ -1,8 +1,8 @@
-"""Batch norm over the batches of all processes; PyTorch's own (SyncBatchNorm) refuses to run without a GPU."""
+"""Batch norm over the batches of all processes; PyTorch's own (SyncBatchNorm) does not run without a GPU."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -18,27 +18,20 @@ from calibayes.errors import UnsupportedNetworkError
 
 __all__ = ["batch_norms", "statistics_names", "synchronised"]
 
-_FORWARDS = (_BatchNorm.forward, nn.SyncBatchNorm.forward)
-
 
 def batch_norms(network: nn.Module) -> dict[str, _BatchNorm]:
-    """The parts of a network that take statistics over the batch as it is now, by name.
-
-    Raises:
-        UnsupportedNetworkError: one of them computes something of its own, which nobody can synchronise.
-    """
-    found = {
-        name: part
-        for name, part in network.named_modules()
-        if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None)
-    }
-    for name, part in found.items():
-        if type(part).forward not in _FORWARDS:
+    """The parts of a network that take statistics over the batch, by name; raises for those that cannot be synchronised."""
+    norms = {}
+    for name, part in network.named_modules():
+        if not isinstance(part, _BatchNorm) or not (part.training or part.running_mean is None):
+            continue
+        if type(part).forward not in (_BatchNorm.forward, nn.SyncBatchNorm.forward):
             raise UnsupportedNetworkError(
-                f"{name!r} ({type(part).__name__}) is a batch norm with a `forward` of its own: its statistics cannot be taken "
-                "over several processes. Put nn.BatchNorm in its place, freeze it with `eval()`, or train with `group=None`."
+                f"{name!r} ({type(part).__name__}) is a batch norm with its own `forward`: its statistics cannot be taken over "
+                "several processes. Put nn.BatchNorm in its place, freeze it with `eval()`, or train with `group=None`."
             )
-    return found
+        norms[name] = part
+    return norms
 
 
 def statistics_names(network: nn.Module) -> set[str]:
@@ -47,21 +40,14 @@ def statistics_names(network: nn.Module) -> set[str]:
 
 
 @contextmanager
-def synchronised(parts: Iterable[_BatchNorm], processes: Processes, counted: bool) -> Iterator[None]:
-    """While this lasts, batch norms take their statistics over the examples of all processes.
-
-    Args:
-        parts: what `batch_norms` found.
-        processes: whose examples they are.
-        counted: whether the examples of this process are its own.
-    """
-    found = list(parts)
-    for number, part in enumerate(found, start=1):
+def synchronised(norms: Sequence[_BatchNorm], processes: Processes, counted: bool) -> Iterator[None]:
+    """Let batch norms take their statistics over the examples of all processes; those of this one only if ``counted``."""
+    for number, part in enumerate(norms, start=1):
         part.forward = partial(_forward, part, number, processes, counted)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        for part in found:
+        for part in norms:
             del part.forward
 
 
@@ -78,7 +64,7 @@ def _forward(part: _BatchNorm, number: int, processes: Processes, counted: bool,
     if not torch.equal(sums[-2:].detach(), which * processes.size):
         raise UnsupportedNetworkError(
             "The network runs other batch norms in some processes than in others, as one that skips blocks at random does: "
-            "they would mix the statistics of different layers. Let it skip the same ones everywhere (a seed of its own), "
+            "they would mix the statistics of different layers. Let it skip the same ones everywhere (by a fixed seed), "
             "freeze the batch norms with `eval()`, or train with `group=None`."
         )
     if part.training and float(count) <= 1:
@@ -87,16 +73,16 @@ def _forward(part: _BatchNorm, number: int, processes: Processes, counted: bool,
     centred = wide - mean.view(shape)
     variance = _summed((centred * centred).sum(axes) * weight, processes) / count
     _advance(part, mean.detach(), variance.detach(), count)
-    found = centred * torch.rsqrt(variance + part.eps).view(shape)
+    normed = centred * torch.rsqrt(variance + part.eps).view(shape)
     if part.weight is not None:
-        found = found * part.weight.view(shape)
+        normed = normed * part.weight.view(shape)
     if part.bias is not None:
-        found = found + part.bias.view(shape)
-    return found.to(x.dtype)
+        normed = normed + part.bias.view(shape)
+    return normed.to(x.dtype)
 
 
 def _advance(part: _BatchNorm, mean: Tensor, variance: Tensor, count: Tensor) -> None:
-    """The running statistics, as PyTorch's own batch norm has them: with the unbiased variance."""
+    """Update the running statistics as PyTorch's batch norm does: with the unbiased variance."""
     if not (part.training and part.track_running_stats) or part.running_mean is None or part.running_var is None:
         return
     momentum: Any = part.momentum
@@ -111,8 +97,7 @@ def _advance(part: _BatchNorm, mean: Tensor, variance: Tensor, count: Tensor) ->
 
 
 def _summed(value: Tensor, processes: Processes) -> Tensor:
-    found: Tensor = _Sum.apply(value, processes)  # type: ignore[no-untyped-call]
-    return found
+    return _Sum.apply(value, processes)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _Sum(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""Processes that work on one batch together: who has which part of it, and how parts become the whole."""
+"""Processes that work on one batch together: the part of each, and messages that put parts together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["ALONE", "ProcessGroupChoice", "Processes", "local_gpu"]
+__all__ = ["ALONE", "ProcessGroupChoice", "Processes", "local_gpu", "whole"]
 
 ProcessGroupChoice = dist.ProcessGroup | Literal["auto"] | None
 """The processes that work together: a group, all that were started together, or none but this one."""
@@ -26,43 +26,35 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a group, seen from one of them.
+    """The processes of a group, seen from one of them."""
 
-    Attributes:
-        group: PyTorch's own; ``None`` for a single process.
-        rank: the number of this process, from 0.
-        size: how many there are.
-    """
-
-    group: dist.ProcessGroup | None = None
-    rank: int = 0
-    size: int = 1
+    group: dist.ProcessGroup | None = None  # ``None`` for a single process
+    rank: int = 0  # of this process
+    size: int = 1  # of the group
 
     @classmethod
     def of(cls, group: ProcessGroupChoice) -> Processes:
         """Those of a group; ``"auto"`` finds the ones that ``torchrun`` started, and connects them if need be."""
         if group is None or not dist.is_available() or os.environ.get(_CONNECTED, str(os.getpid())) != str(os.getpid()):
-            return ALONE  # the last: a child of a process that is connected is none of the group
+            return ALONE  # the last: a child of a connected process is not part of the group
         if isinstance(group, str):
             if group != "auto":
                 raise InvalidArgumentError(f"Expected `group` to be a process group, 'auto' or None, but got {group!r}.")
             if not dist.is_initialized() and not _connect():
                 return ALONE
-            found = dist.group.WORLD
-        else:
-            found = group
-        if found is None or dist.get_world_size(found) == 1:
+        chosen = dist.group.WORLD if isinstance(group, str) else group
+        if chosen is None or dist.get_world_size(chosen) == 1:
             return ALONE
-        rank = dist.get_rank(found)
+        rank = dist.get_rank(chosen)
         if rank < 0:
             raise InvalidArgumentError("Expected `group` to be one that this process is part of, but it is not.")
-        atexit.unregister(_leave)  # so that it is registered once, and after what the group's own owner registered
+        atexit.unregister(_leave)  # so that it is registered once, and after the functions of the group's owner
         atexit.register(_leave)
-        return cls(found, rank, dist.get_world_size(found))
+        return cls(chosen, rank, dist.get_world_size(chosen))
 
     @property
     def first(self) -> bool:
-        """True in the process that writes files and speaks to the user."""
+        """True in the process that writes files and prints messages."""
         return self.rank == 0
 
     def sizes(self, count: int) -> list[int]:
@@ -70,11 +62,11 @@ class Processes:
         return [(rank + 1) * count // self.size - rank * count // self.size for rank in range(self.size)]
 
     def share(self, count: int) -> slice:
-        """Return which of ``count`` examples are this process's own."""
+        """Return which of ``count`` examples belong to this process."""
         return slice(self.rank * count // self.size, (self.rank + 1) * count // self.size)
 
     def rows(self, count: int) -> slice:
-        """The same, but never none: where there are fewer examples than processes, one of another's that does not count."""
+        """The same, but never empty: with fewer examples than processes, an example of another one that does not count."""
         own = self.share(count)
         return own if own.start < own.stop else slice(0, 1)
 
@@ -91,12 +83,7 @@ class Processes:
                 tensor.copy_(part.view_as(tensor))
 
     def gather(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
-        """The parts of all processes side by side along the last axis, outside the graph.
-
-        Args:
-            own: this process's part, of length ``sizes[rank]`` along the last axis.
-            sizes: the lengths of all parts.
-        """
+        """The parts of all processes, of lengths ``sizes``, side by side along the last axis, outside the graph."""
         if self.size == 1:
             return own.detach()
         padded = self._sendable(own.new_zeros((*own.shape[:-1], max(sizes))))
@@ -106,16 +93,16 @@ class Processes:
         return torch.cat([part[..., :size] for part, size in zip(parts, sizes, strict=True)], dim=-1).to(own.device)
 
     def _sendable(self, tensor: Tensor) -> Tensor:
-        """The same where messages of the group can be: nccl sends from GPUs alone."""
+        """The tensor on a device that the group can send from: nccl sends from GPUs only."""
         on_gpu = tensor.device.type == "cpu" and dist.get_backend(self.group) == "nccl"
         return tensor.cuda() if on_gpu else tensor
 
     def counts(self, own: int, device: torch.device) -> list[int]:
-        """A number of every process."""
-        found = torch.zeros(self.size, dtype=torch.int64, device=device)
-        found[self.rank] = own
-        self.sum_([found])
-        return [int(each) for each in found.tolist()]
+        """The numbers that all processes pass as ``own``."""
+        counts = torch.zeros(self.size, dtype=torch.int64, device=device)
+        counts[self.rank] = own
+        self.sum_([counts])
+        return [int(each) for each in counts.tolist()]
 
     def copy_from_first_(self, tensors: Iterable[Tensor]) -> None:
         """Give every process the first one's values."""
@@ -126,37 +113,61 @@ class Processes:
                 tensor.detach().copy_(numbers.view(tensor.shape))
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """Return what the first process makes, in all; an error that it meets is raised in all."""
+        """Call ``make`` in the first process, and return its result, or raise its error, in all of them."""
         if self.size == 1:
             return make()
-        told: list[tuple[T | None, Exception | None] | None] = [None]
+        message: list[Any] = [None]
         if self.first:
             try:
-                told = [(make(), None)]
+                message = [(make(), None)]
             except Exception as error:
-                told = [(None, error)]
-        dist.broadcast_object_list(told, group=self.group, group_src=0)
-        assert told[0] is not None
-        value, problem = told[0]
+                message = [(None, error)]
+        dist.broadcast_object_list(message, group=self.group, group_src=0)
+        value, problem = message[0]
         if problem is not None:
             raise problem
-        return value  # type: ignore[return-value]
+        return value  # type: ignore[no-any-return]
 
     def differ(self, value: object) -> list[int]:
-        """The processes whose value is not the first one's."""
+        """The processes whose value differs from that of the first."""
         if self.size == 1:
             return []
-        found: list[object] = [None] * self.size
-        dist.all_gather_object(found, value, group=self.group)
-        return [rank for rank, each in enumerate(found) if each != found[0]]
+        values: list[object] = [None] * self.size
+        dist.all_gather_object(values, value, group=self.group)
+        return [rank for rank, each in enumerate(values) if each != values[0]]
 
 
 ALONE = Processes()
 """A single process."""
 
+_LAST_MOMENT = 0.1  # seconds before a process ends in which no thread holds Python's lock
+_CONNECTED = "CALIBAYES_CONNECTED"  # tells children the process that has connected itself
 
-_LAST_MOMENT = 0.1  # seconds at the end of a process of many, in which nobody holds Python's lock
-_CONNECTED = "CALIBAYES_CONNECTED"  # the process that has connected itself, for its children to see
+
+def whole(own: Tensor, totals: Sequence[int], processes: Processes) -> Tensor:
+    """The rows that all processes have made of several batches, in order, in every process.
+
+    Args:
+        own: this process's rows, those of `Processes.rows` of the first batch, then of the second, and so on.
+        totals: how many rows each batch has in all processes together.
+        processes: whose rows they are.
+    """
+    if processes.size == 1:
+        return own
+    places: list[list[Tensor]] = [[] for _ in range(processes.size)]
+    counted: list[Tensor] = []
+    begin = 0
+    for total in totals:
+        sizes = processes.sizes(total)
+        for place, part in zip(places, torch.arange(begin, begin + total).split(sizes), strict=True):
+            place.append(part)
+        mine = sizes[processes.rank]
+        counted.append(torch.ones(mine, dtype=torch.bool) if mine else torch.zeros(1, dtype=torch.bool))
+        begin += total
+    kept = own[torch.cat(counted).to(own.device)]
+    gathered = processes.gather(kept.movedim(0, -1), [sum(map(len, place)) for place in places]).movedim(-1, 0)
+    order = torch.cat([part for place in places for part in place]).to(own.device)
+    return torch.empty_like(gathered).index_copy_(0, order, gathered)
 
 
 def _connect() -> bool:
@@ -171,8 +182,7 @@ def _connect() -> bool:
         )
     if torch.cuda.is_available():
         torch.cuda.set_device(local_gpu())
-    # Processes that are started again after one of them has died find the addresses of the dead where they look for
-    # each other's; so each attempt has a place of its own.
+    # After a restart, processes would find the addresses of those that died; so each attempt has a separate store.
     store, rank, size = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
     place = dist.PrefixStore(f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)  # type: ignore[attr-defined]
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
@@ -182,7 +192,7 @@ def _connect() -> bool:
 
 
 def local_gpu() -> int:
-    """The GPU of this one of the processes on a machine."""
+    """The GPU of this process among those on its machine."""
     here, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if here >= count:
         raise InvalidArgumentError(
@@ -193,10 +203,10 @@ def local_gpu() -> int:
 
 
 def _leave() -> None:
-    """Let the group's threads put down what they hold before Python ends.
+    """Let the group's threads release their tensors before Python ends.
 
-    A thread of gloo that gives back a tensor needs Python's lock; one that asks for it while Python ends is killed in the
-    middle of a destructor, and the whole process with it (SIGABRT after a training that went well).
+    For that, a thread of gloo needs Python's lock; if it asks for it while Python ends, it is killed in the middle of a
+    destructor, and the whole process with it (SIGABRT after a training that went well).
     """
     if os.environ.get(_CONNECTED) == str(os.getpid()) and dist.is_initialized():
         dist.destroy_process_group()

@@ -41,13 +41,13 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         scheme: the method: ``"fnn"``, ``"bnn"``, ``"ca-fnn"``, ``"ca-bnn"``, ``"ensemble"``, ``"mixture"`` or any other of
             `calibayes.METHODS`.
         network: ``"auto"`` for a perceptron with two hidden layers sized by the number of rows; a function of the numbers of
-            features and classes that returns a ``torch.nn.Module``; or such a module, which is copied, with its weights (in an
-            ensemble only the first member keeps them, others are initialised anew). With ``"mc-dropout"``, the perceptron has
-            a dropout layer with a probability of 0.1 before its last layer.
+            features and classes that returns a ``torch.nn.Module``; or such a module, which is copied with its weights (in an
+            ensemble only the first member keeps them). With ``"mc-dropout"``, the perceptron has a dropout layer with a
+            probability of 0.1 before its last layer.
         method_settings: further settings of the method by name, such as ``{"members": 3}`` for ``"ensemble"``;
             ``calibayes methods`` on the command line lists them.
         lam: $\lambda$, the weight of the calibration term; or ``"auto"``. By default 1 for ``"ca-fnn"`` and ``"ca-bnn"``, and
-            the method's own default for others. ``"fnn"`` and ``"bnn"`` have none, whatever it is.
+            the method's own default for others. It is ignored for ``"fnn"`` and ``"bnn"``.
         beta: $\beta$, the weight of the KL term, for methods that have one; or ``"auto"``. By default 0.1 for ``"bnn"`` and
             ``"ca-bnn"``, and the method's own default for others.
         prior_std: the standard deviation of the prior; by default 0.3 for ``"bnn"`` and ``"ca-bnn"``, likewise.
@@ -61,13 +61,13 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         samples: $R$, samples of the weights a step.
         predict_samples: $S$, samples of the weights behind a prediction.
         standardize: subtract each column's mean and divide by its standard deviation.
-        early_stopping: stop when the NLL of a validation part has not improved for 10 epochs (``True``) or so many, and take
-            the best epoch's weights; or a `calibayes.EarlyStopping`.
-        validation_fraction: how much of each class is the validation part, for ``early_stopping`` and ``"auto"``.
-        choose_by: what ``"auto"`` compares on the validation part: the ``"nll"``, or the ``"refined-nll"``, which is left after
-            temperature scaling, if a temperature is fitted afterwards.
-        class_weight: a dict from classes to weights, or ``"balanced"`` for classes that all count alike.
-        warm_start: whether a further `fit` goes on from where the last one ended.
+        early_stopping: stop when the NLL of a validation part has not improved for 10 epochs (``True``) or this number, and
+            use the best epoch's weights; or a `calibayes.EarlyStopping`.
+        validation_fraction: the share of each class in the validation part, for ``early_stopping`` and ``"auto"``.
+        choose_by: the validation score that ``"auto"`` compares: ``"nll"``, or ``"refined-nll"``, that after temperature
+            scaling, if a temperature is fitted afterwards.
+        class_weight: a dict from classes to weights, or ``"balanced"`` to give all classes the same weight.
+        warm_start: let a further `fit` continue from the last one.
         device: where to train and predict; by default a GPU if there is one.
         random_state: a number, or a ``numpy.random.RandomState``; ``None`` draws a number from NumPy's global one.
         verbose: show the progress of training on standard error.
@@ -78,12 +78,12 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         history_: the `calibayes.History` of the training.
         lam_: $\lambda$, given or chosen; zero for a method without.
         beta_: $\beta$, likewise.
-        choices_: what was tried for ``"auto"``: `calibayes.recipes.choosing.Tried` with validation NLL, ECE, accuracy and Brier
-            score; empty if nothing was to be chosen.
+        choices_: the pairs tried for ``"auto"``, as `calibayes.recipes.choosing.Tried` with validation NLL, ECE, accuracy and
+            Brier score; empty if there was nothing to choose.
         scaler_: the ``StandardScaler`` of the inputs, or ``None``.
-        n_iter_: how many epochs were trained.
+        n_iter_: the number of epochs.
         n_features_in_: the number of columns.
-        feature_names_in_: their names, where a data frame has told them.
+        feature_names_in_: their names, if a data frame has them.
 
     Examples:
         >>> from sklearn.datasets import load_iris
@@ -158,12 +158,12 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: numbers, one row per example; an array or a data frame.
             y: the class of each: numbers, texts, booleans.
-            sample_weight: how many times each row counts; a weight of 2 is the row twice, to the last bit, and one of 0 no row.
+            sample_weight: how many times each row counts; a weight of 2 is exactly the row twice, and one of 0 no row.
         """
         settings = ClassifierSettings(**{field.name: getattr(self, field.name) for field in fields(ClassifierSettings)})
-        goes_on = bool(self.warm_start) and hasattr(self, "posterior_")
-        standardize = self.scaler_ is not None if goes_on else self.standardize
-        x, y = validate_data(self, X, y, dtype=np.float64 if standardize else np.float32, reset=not goes_on)
+        continues = bool(self.warm_start) and hasattr(self, "posterior_")
+        standardize = self.scaler_ is not None if continues else self.standardize
+        x, y = validate_data(self, X, y, dtype=np.float64 if standardize else np.float32, reset=not continues)
         check_classification_targets(y)
         weights = _weights(sample_weight, x)
         classes, labels = np.unique(y[weights > 0], return_inverse=True)
@@ -173,20 +173,23 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         examples = distinct(x[weights > 0], labels.reshape(-1), weights[weights > 0])
         examples = examples._replace(weights=examples.counts * self._class_weights(examples, classes)[examples.y])
-        if goes_on:
-            self._check_continues(classes)
+        if continues:
+            if not np.array_equal(classes, self.classes_):
+                raise InvalidArgumentError(
+                    f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
+                    f"{classes.tolist()}. Use `warm_start=False` to start again."
+                )
             settings = settings.with_known(self.lam_, self.beta_)
             scaler, seed, fits, start = self.scaler_, self._seed, self._fits + 1, self.posterior_
         else:
             scaler = fitted_scaler(examples.x, examples.counts) if standardize else None
             seed, fits, start = int(check_random_state(self.random_state).randint(_LARGEST_SEED)), 0, None
-        found = Learner(settings, len(classes), seed, fits, start).learn(
-            examples._replace(x=network_inputs(examples.x, scaler))
-        )
+        examples = examples._replace(x=network_inputs(examples.x, scaler))
+        learned = Learner(settings, len(classes), seed, fits, start).learn(examples)
         self.classes_, self.scaler_, self._seed, self._fits = classes, scaler, seed, fits
-        self.posterior_, self.history_ = found.posterior, found.history
-        self.lam_, self.beta_, self.choices_ = found.lam, found.beta, list(found.tried)
-        self.n_iter_ = len(found.history.epochs)
+        self.posterior_, self.history_ = learned.posterior, learned.history
+        self.lam_, self.beta_, self.choices_ = learned.lam, learned.beta, list(learned.tried)
+        self.n_iter_ = len(learned.history.epochs)
         return self
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
@@ -202,17 +205,17 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
         """The most probable class of each row."""
         probs = self.predict_proba(X)
-        found: npt.NDArray[Any] = self.classes_[probs.argmax(1)]
-        return found
+        predicted: npt.NDArray[Any] = self.classes_[probs.argmax(1)]
+        return predicted
 
     def predict_uncertainty(self, X: Any) -> Uncertainty:  # noqa: N803
-        """Return the uncertainty of each prediction, and its parts.
+        """The uncertainty of each prediction, and its parts.
 
         Examples:
             >>> from sklearn.datasets import load_iris
             >>> x, y = load_iris(return_X_y=True)
-            >>> found = CalibayesClassifier(epochs=5, random_state=0).fit(x, y).predict_uncertainty(x)
-            >>> found.confidence.shape, bool((found.entropy >= found.epistemic).all())
+            >>> uncertainty = CalibayesClassifier(epochs=5, random_state=0).fit(x, y).predict_uncertainty(x)
+            >>> uncertainty.confidence.shape, bool((uncertainty.entropy >= uncertainty.epistemic).all())
             ((150,), True)
         """
         return Uncertainty.of(self._predictive(X))
@@ -220,29 +223,20 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _predictive(self, X: Any) -> Predictive:  # noqa: N803
         check_is_fitted(self)
         x = validate_data(self, X, dtype=np.float32 if self.scaler_ is None else np.float64, reset=False)
-        inputs = network_inputs(x, self.scaler_)
         samples = samples_for(self.posterior_, self.predict_samples)
-        return predict(self.posterior_, inputs, samples=samples, seed=self._seed, dtype=torch.float64)
+        return predict(self.posterior_, network_inputs(x, self.scaler_), samples=samples, seed=self._seed, dtype=torch.float64)
 
     def _class_weights(self, examples: Examples, classes: npt.NDArray[Any]) -> Floats:
         if self.class_weight == "balanced":
             of_class = np.bincount(examples.y, weights=examples.counts)
             return np.asarray(of_class.sum() / (len(classes) * of_class))
-        found = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes[examples.y]), dtype=np.float64)
-        if not ((found >= 0) & np.isfinite(found)).all() or not found.any():
+        weights = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes[examples.y]), dtype=np.float64)
+        if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
             raise InvalidArgumentError(
                 "Expected `class_weight` to be non-negative finite numbers, some of them positive, but got "
-                f"{dict(zip(classes.tolist(), found.tolist(), strict=True))!r}."
+                f"{dict(zip(classes.tolist(), weights.tolist(), strict=True))!r}."
             )
-        return found
-
-    def _check_continues(self, classes: npt.NDArray[Any]) -> None:
-        """Raise if a further fit cannot go on from the last one."""
-        if not np.array_equal(classes, self.classes_):
-            raise InvalidArgumentError(
-                f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
-                f"{classes.tolist()}. Use `warm_start=False` to start anew."
-            )
+        return weights
 
 
 def _weights(sample_weight: Any, x: Floats) -> Floats:
@@ -251,5 +245,5 @@ def _weights(sample_weight: Any, x: Floats) -> Floats:
         place = int(np.flatnonzero(weights < 0)[0])
         raise InvalidArgumentError(f"Expected no negative `sample_weight`, but number {place} is {weights[place]}.")
     if not weights.any():
-        raise InvalidArgumentError("Expected some `sample_weight` to be positive, but each weight is zero: no sample counts.")
+        raise InvalidArgumentError("Expected some `sample_weight` to be positive, but each weight is zero.")
     return weights

@@ -1,4 +1,4 @@
-"""The network of a classifier: one that is sized by the data, or the user's own."""
+"""The network of a classifier: sized by the data, or the user's own."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from calibayes.errors import InvalidArgumentError, UnsupportedNetworkError
 from calibayes.networks import MLP
 from calibayes.randomness import preserved_global_state, seed_globally
 
-__all__ = ["NetworkChoice", "made", "sized"]
+__all__ = ["NetworkChoice", "built_network", "sized"]
 
 NetworkChoice = Literal["auto"] | nn.Module | Callable[[int, int], nn.Module]
 
 
-def made(network: NetworkChoice, rows: int, features: int, classes: int, seed: int) -> nn.Module:
-    """The network with its initial weights, which depend on the seed alone; the caller's generators stay as they were."""
+def built_network(network: NetworkChoice, rows: int, features: int, classes: int, seed: int) -> nn.Module:
+    """The network with its initial weights, which depend only on the seed; the caller's generators are not changed."""
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)
     if network != "auto" and not callable(network):
@@ -30,10 +30,10 @@ def made(network: NetworkChoice, rows: int, features: int, classes: int, seed: i
         )
     with preserved_global_state(torch.device("cpu")):
         seed_globally(seed, "initial weights", everything=True)
-        found = network(features, classes) if callable(network) else sized(rows, features, classes)
-    if not isinstance(found, nn.Module):
-        raise UnsupportedNetworkError(f"Expected `network` to return a torch.nn.Module, but got {type(found).__name__}.")
-    return found
+        built = network(features, classes) if callable(network) else sized(rows, features, classes)
+    if not isinstance(built, nn.Module):
+        raise UnsupportedNetworkError(f"Expected `network` to return a torch.nn.Module, but got {type(built).__name__}.")
+    return built
 
 
 def sized(rows: int, features: int, classes: int) -> MLP:

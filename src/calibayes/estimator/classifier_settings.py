@@ -75,7 +75,7 @@ class ClassifierSettings:
         if takes_lam(self.scheme) and self.lam != "auto":
             check_weights(self.scheme, lam=self.lam)
         self._check_method_settings()
-        _ = self.stopping  # raises if it cannot be
+        _ = self.stopping  # raises if it is invalid
 
     def _check_method_settings(self) -> None:
         given = self.method_settings
@@ -99,19 +99,13 @@ class ClassifierSettings:
 
     @property
     def betas(self) -> tuple[float, ...]:
-        r"""The values of $\beta$ to choose from, likewise."""
+        r"""The values of $\beta$ to choose from; zero for a method without."""
         if not has_beta(self.scheme):
             return (0.0,)
         return BETAS if self.beta == "auto" else (self._usual("beta") if self.beta is None else float(self.beta),)
 
     def of_method(self, lam: float, beta: Schedule, seed: int) -> dict[str, Any]:
-        """All settings of the method, by name: those that it has of the classifier's, and its own.
-
-        Args:
-            lam: as chosen.
-            beta: as chosen.
-            seed: of the initial weights of the members of an ensemble.
-        """
+        """All settings of the method, by name; ``seed`` is for the initial weights of an ensemble's members."""
         method = method_named(self.scheme)
         ours = {
             **{"lam": lam, "beta": beta, "calibration": self.calibration, "samples": self.samples},
@@ -126,12 +120,9 @@ class ClassifierSettings:
         return _USUAL[name] if self.scheme in SCHEMES else method_named(self.scheme).default(name)
 
     def with_known(self, lam: float, beta: float) -> ClassifierSettings:
-        r"""The same where $\lambda$ and $\beta$ were chosen before: ``"auto"`` stands for these, unless they are zero."""
-        return replace(
-            self,
-            lam=lam if lam and self.lam == "auto" else self.lam,
-            beta=beta if beta and self.beta == "auto" else self.beta,
-        )
+        r"""The same with an earlier choice of $\lambda$ and $\beta$ in place of ``"auto"``, unless they are zero."""
+        new_lam = lam if lam and self.lam == "auto" else self.lam
+        return replace(self, lam=new_lam, beta=beta if beta and self.beta == "auto" else self.beta)
 
     @property
     def stopping(self) -> EarlyStopping | None:

@@ -1,4 +1,4 @@
-"""Columns of any size as what a network sees."""
+"""Scale columns of any size for a network."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["fitted_scaler", "network_inputs"]
 
 Floats = npt.NDArray[np.float64]
 
-_FARTHEST = 1e6  # standard deviations; float32 has room for what a network makes of them
+_FARTHEST = 1e6  # standard deviations; activations still fit into float32
 _LARGEST = 2.0**300  # beyond, and below its inverse, squares do not fit into float64
 
 
 def fitted_scaler(x: Floats, counts: Floats) -> StandardScaler:
-    """The means and standard deviations of columns, also of those whose squares are too large or too small to be numbers.
+    """The means and standard deviations of columns, including those whose squares overflow or underflow.
 
     Examples:
         >>> scaler = fitted_scaler(np.array([[1e200, 1e-200], [3e200, 3e-200]]), np.ones(2))
@@ -33,9 +33,9 @@ def fitted_scaler(x: Floats, counts: Floats) -> StandardScaler:
 
 
 def network_inputs(x: Floats, scaler: StandardScaler | None) -> npt.NDArray[np.float32]:
-    """Return the columns as the network sees them."""
+    """The columns as inputs of the network."""
     if scaler is None:
         return np.ascontiguousarray(x, dtype=np.float32)
-    with np.errstate(over="ignore"):  # what is infinitely far off is as far as can be
+    with np.errstate(over="ignore"):  # infinite values are clipped below
         values = scaler.transform(x)
     return np.ascontiguousarray(np.clip(values, -_FARTHEST, _FARTHEST), dtype=np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ class Uncertainty(NamedTuple):
     """The uncertainty of a classifier about each example; entropies are in nats.
 
     Attributes:
-        confidence: the probability of the class that is predicted.
-        entropy: the entropy of the probabilities, all uncertainty together: ``aleatoric + epistemic``.
-        aleatoric: what more data would not settle: the mean entropy of the sampled networks.
-        epistemic: what the sampled networks disagree about. Zero for ``"fnn"``, ``"ca-fnn"`` and others with one network.
-        between: the part of ``epistemic`` that the members of an ensemble disagree about; zero without members.
+        confidence: the probability of the predicted class.
+        entropy: the entropy of the probabilities, the total uncertainty: ``aleatoric + epistemic``.
+        aleatoric: the mean entropy of the sampled networks, which more data would not reduce.
+        epistemic: the disagreement of the sampled networks. Zero for ``"fnn"``, ``"ca-fnn"`` and others with one network.
+        between: the part of ``epistemic`` between the members of an ensemble; zero without members.
     """
 
     confidence: Floats
@@ -33,10 +33,5 @@ class Uncertainty(NamedTuple):
 
     @classmethod
     def of(cls, predictive: Predictive) -> Uncertainty:
-        """That of an ensemble's predictions."""
-        return cls(*(_array(getattr(predictive, name)) for name in cls._fields))
-
-
-def _array(tensor: Any) -> Floats:
-    found: Floats = tensor.cpu().double().numpy()
-    return found
+        """The uncertainty of an ensemble's predictions."""
+        return cls(*(getattr(predictive, name).cpu().double().numpy() for name in cls._fields))

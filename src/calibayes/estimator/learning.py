@@ -1,17 +1,18 @@
-"""From examples to a trained posterior: the choice of λ and β, and the training itself."""
+"""Choose λ and β, and train a posterior on examples."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from torch import nn
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 from calibayes.errors import InvalidArgumentError, NetworkOutputError
-from calibayes.estimator.classifier_network import made
+from calibayes.estimator.classifier_network import built_network
 from calibayes.estimator.classifier_settings import ClassifierSettings
 from calibayes.estimator.distinct_examples import Examples
 from calibayes.methods import build
@@ -28,46 +29,30 @@ __all__ = ["LearnedPosterior", "Learner"]
 
 @dataclass(frozen=True)
 class LearnedPosterior:
-    r"""A trained posterior, and the settings it was trained with.
-
-    Attributes:
-        posterior: the trained one.
-        history: the course of its training.
-        lam: its $\lambda$, zero for a method without.
-        beta: its $\beta$, zero for a method without.
-        tried: what was tried to find them; empty if there was nothing to choose.
-    """
+    """A trained posterior, and the settings it was trained with."""
 
     posterior: Posterior
     history: History
-    lam: float
-    beta: float
-    tried: tuple[Tried, ...] = ()
+    lam: float  # λ, zero for a method without
+    beta: float  # β, zero for a method without
+    tried: tuple[Tried, ...] = ()  # the pairs of them that were tried; empty if there was nothing to choose
 
 
 @dataclass(frozen=True)
 class Learner:
-    """Trains posteriors.
-
-    Attributes:
-        settings: how.
-        classes: how many there are.
-        seed: of all that is random.
-        fits: how many trainings with this seed came before: each has an order and noise of its own, but all hold out alike.
-        start: a trained posterior to go on from, if there is one.
-    """
+    """Trains posteriors."""
 
     settings: ClassifierSettings
-    classes: int
+    classes: int  # their number
     seed: int
-    fits: int = 0
-    start: Posterior | None = None
+    fits: int = 0  # earlier trainings with this seed: each has its own order and noise, but all hold out the same examples
+    start: Posterior | None = None  # a trained posterior to continue from
 
     def learn(self, examples: Examples) -> LearnedPosterior:
-        r"""Choose $\lambda$ and $\beta$ if they are to be chosen, and train.
+        r"""Choose $\lambda$ and $\beta$ if necessary, and train.
 
-        What was chosen is trained again on all examples; with early stopping, which needs the validation part to the end,
-        the chosen posterior is kept as it is.
+        With the chosen values, training is repeated on all examples; but with early stopping, which needs the validation part
+        to the end, the chosen posterior is kept.
         """
         settings = self.settings
         pairs = list(product(settings.lams, settings.betas))
@@ -77,34 +62,24 @@ class Learner:
         rows, watched = len(examples.y), None if settings.stopping is None else validation
         if len(pairs) == 1:
             return self.train(training, watched, *pairs[0], rows=rows)
+        scoring: dict[str, Any] = {"samples": settings.predict_samples, "seed": self.seed, "monitor": settings.choose_by}
         chosen = choose(
             pairs,
             lambda lam, beta: self.train(training, watched, lam, beta, rows=rows),
-            lambda found: validation_scores(
-                found.posterior,
-                validation.data,
-                samples=settings.predict_samples,
-                seed=self.seed,
-                monitor=settings.choose_by,
-            ),
+            lambda learned: validation_scores(learned.posterior, validation.data, **scoring),
             monitor=settings.choose_by,
         )
-        found = chosen.model
+        learned = chosen.model
         if settings.stopping is None:
-            found = self.train(examples, None, chosen.best.lam, chosen.best.beta)
-        return LearnedPosterior(found.posterior, found.history, found.lam, found.beta, chosen.tried)
+            learned = self.train(examples, None, chosen.best.lam, chosen.best.beta)
+        return replace(learned, tried=chosen.tried)
 
     def train(
         self, training: Examples, validation: Examples | None, lam: float, beta: float, rows: int | None = None
     ) -> LearnedPosterior:
         r"""Train with one $\lambda$ and $\beta$; Ctrl-C ends this, and any search that it is a part of.
 
-        Args:
-            training: what to train on.
-            validation: for early stopping.
-            lam: $\lambda$.
-            beta: $\beta$.
-            rows: the number of examples that the network is sized by; those of ``training`` by default.
+        ``validation`` is for early stopping, and ``rows`` the number of examples that determines the size of the network.
         """
         settings = self.settings
         count, features = training.x.shape
@@ -147,10 +122,10 @@ class Learner:
         """The user's module, or a function that makes a network for each member of an ensemble."""
         settings = self.settings
         if isinstance(settings.network, nn.Module):
-            return made(settings.network, rows, features, self.classes, self.seed)
+            return built_network(settings.network, rows, features, self.classes, self.seed)
 
         def one(seed: int) -> nn.Module:
-            network = made(settings.network, rows, features, self.classes, seed)
+            network = built_network(settings.network, rows, features, self.classes, seed)
             return prepared_network(settings.scheme, network) if isinstance(settings.network, str) else network
 
         return member_networks(one, self.seed)
@@ -160,7 +135,7 @@ class Learner:
         if outputs != self.classes:
             raise NetworkOutputError(
                 f"Expected the network to have an output for each of the {self.classes} classes in `y`, but it has {outputs}. "
-                "A function as `network` is told how many: `lambda features, classes: ...`."
+                "If `network` is a function, it gets the number: `lambda features, classes: ...`."
             )
 
 
@@ -169,12 +144,12 @@ def _times(factor: float, beta: Schedule) -> Schedule:
 
 
 def _check_continues(start: Posterior, new: Posterior, scheme: str) -> None:
-    """Raise if a method cannot go on from what was trained before."""
+    """Raise if a method cannot continue from an earlier training."""
     kinds = [[type(each), *map(type, each.members)] for each in (start, new)]
     if kinds[0] != kinds[1]:
         count = f" of {len(start.members)} members" if len(start.members) > 1 else ""
         kind = type(start).__name__
         raise InvalidArgumentError(
             f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot continue as {scheme!r}. Use the "
-            "scheme and settings that it began with, or `warm_start=False` to start anew."
+            "scheme and settings that it began with, or `warm_start=False` to start again."
         )

@@ -16,21 +16,21 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 _MANY = 10
-_MOST = 10**8  # rows of a class; chance has no say in how many of more are held out, and NumPy cannot draw from them
+_MOST = 10**8  # rows of a class; beyond it NumPy cannot draw, and the numbers need not be random
 
 
 def held_out(x: npt.NDArray[np.floating], y: Indices, counts: Floats, fraction: float, seed: int) -> Floats:
     """Return how many of each example's ``counts`` are for validation: about ``fraction`` of each class, and never all of it.
 
-    Rows with the same inputs may be copies, and stay together: validation is about inputs that training has not seen. Where
-    the same inputs are there many times, with several classes, they are no copies. Their rows are drawn one by one, since
-    with each class of theirs on one side alone validation would ask for the opposite of what training has seen.
+    Rows with the same inputs may be copies, and stay together, so that validation inputs are new. But many rows with the same
+    inputs and several classes are not copies. Their rows are drawn one by one, since with each of their classes on one side
+    only, validation would ask for the opposite of what training has seen.
 
     Args:
-        x: inputs of the examples, which are different in inputs or class.
+        x: inputs of the examples, which differ in inputs or class.
         y: their classes.
-        counts: how many times each is there.
-        fraction: how much is held out.
+        counts: how many times each occurs.
+        fraction: the share to hold out.
         seed: of the draw.
 
     Examples:
@@ -46,15 +46,15 @@ def held_out(x: npt.NDArray[np.floating], y: Indices, counts: Floats, fraction: 
         if drawn.any():
             return drawn
     raise InvalidArgumentError(
-        f"There is nothing to hold out for validation: each of the {int(y.max()) + 1} classes has 1 sample (the same one again "
-        "does not count). Give `lam` and `beta` as numbers and `early_stopping=False`, or more samples."
+        f"There is nothing to hold out for validation: each of the {int(y.max()) + 1} classes has 1 sample (copies do not "
+        "count). Give `lam` and `beta` as numbers and `early_stopping=False`, or more samples."
     )
 
 
 def _drawn(
     group: Indices, parted: npt.NDArray[np.bool_], y: Indices, counts: Floats, fraction: float, draws: np.random.Generator
 ) -> Floats:
-    """Return how many of each example are held out, if the rows of groups that are ``parted`` are drawn one by one."""
+    """Return how many of each example are held out, with the rows of ``parted`` groups drawn one by one."""
     classes = range(int(y.max()) + 1)
     order = np.lexsort((-counts, group))
     leading = y[order[np.unique(group[order], return_index=True)[1]]]  # the most frequent class of each group
@@ -67,19 +67,19 @@ def _drawn(
         _take_one(sizes, [len(index) for index in wholes])
         if not any(sizes):
             _take_one(numbers, [float(each.sum()) for each in rows])
-    found = np.zeros(len(y))
+    held = np.zeros(len(y))
     for k in classes:
         chosen = np.isin(group, wholes[k][: sizes[k]])
-        found[chosen] = counts[chosen]
+        held[chosen] = counts[chosen]
         if numbers[k]:
             few = rows[k].sum() < _MOST
-            found[cells[k]] = (
+            held[cells[k]] = (
                 draws.multivariate_hypergeometric(rows[k].astype(np.int64), numbers[k]) if few else np.floor(fraction * rows[k])
             )
     for k in classes:
-        if (found[y == k] == counts[y == k]).all():  # other classes' groups had all of it
-            found[group == group[np.flatnonzero(y == k)[0]]] = 0
-    return found
+        if (held[y == k] == counts[y == k]).all():  # other classes' groups had all of it
+            held[group == group[np.flatnonzero(y == k)[0]]] = 0
+    return held
 
 
 def _size(fraction: float, many: float) -> int:

@@ -1,4 +1,4 @@
-"""Tables, texts and images in files: `train` on them, `load` a model, and let it predict others."""
+"""Tables, texts and images in files: `train` a model on them, `load` it, and predict others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DataSettings", "Model", "TrainSettings", "Trained", "file_task", "lo
 
 
 def __getattr__(name: str) -> Any:
-    if name == "file_task":  # it needs all of the comparison, which nothing else here does
+    if name == "file_task":  # only this needs the comparison
         from calibayes.files.task import file_task
 
         return file_task

@@ -1,4 +1,4 @@
-"""Values from a file of unknown origin: each is checked for its type and size before anything is done with it."""
+"""Values from a file of unknown origin: each is checked for its type and size before it is used."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ __all__ = ["Fields"]
 
 
 class Fields:
-    """A mapping whose values are asked for by name and type; whatever is not as it should be is a `ModelFileError`.
-
-    Args:
-        values: the mapping, perhaps.
-        place: what it is called in messages.
+    """Checked access to a mapping, called ``place`` in messages: a value of another type or size is a `ModelFileError`.
 
     Examples:
         >>> fields = Fields({"mean": 1.5, "names": ["a", "b"]}, "column 'x'")
@@ -34,60 +30,60 @@ class Fields:
         return name in self._values
 
     def text(self, name: str, known: tuple[str, ...] | None = None) -> str:
-        """A text, one of those that are ``known``."""
+        """Return a text, one of those that are ``known``."""
         value = self._values.get(name)
         if not isinstance(value, str) or (known is not None and value not in known):
             raise self.wrong(name, "a text" if known is None else f"one of {', '.join(known)}")
         return value
 
     def flag(self, name: str) -> bool:
-        """True or false."""
+        """Return a truth value."""
         value = self._values.get(name)
         if not isinstance(value, bool):
             raise self.wrong(name, "true or false")
         return value
 
     def number(self, name: str, *, positive: bool = False) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value: Any = self._values.get(name)
-        if not _is_number(value) or (positive and not value > 0):
+        if not _is_number(value, positive):
             raise self.wrong(name, f"a {'positive ' if positive else ''}finite number")
         return float(value)
 
     def numbers(self, name: str, most: int, *, positive: bool = False) -> tuple[float, ...]:
-        """A list of finite numbers."""
+        """Return a list of finite numbers."""
         values = self._list(name, most)
-        if not all(_is_number(value) and (not positive or value > 0) for value in values):
+        if not all(_is_number(value, positive) for value in values):
             raise self.wrong(name, f"a list of {'positive ' if positive else ''}finite numbers")
         return tuple(float(value) for value in values)
 
     def size(self, name: str, least: int, most: int) -> int:
-        """A whole number from ``least`` to ``most``."""
+        """Return a whole number from ``least`` to ``most``."""
         value = self._values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        if type(value) is not int or not least <= value <= most:
             raise self.wrong(name, f"a whole number from {least} to {most:,}")
         return value
 
     def sizes(self, name: str, most_of_them: int, most: int) -> tuple[int, ...]:
-        """A list of whole numbers from 1 to ``most``."""
+        """Return a list of whole numbers from 1 to ``most``."""
         values = self._list(name, most_of_them)
-        if not all(isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most for value in values):
+        if not all(type(value) is int and 1 <= value <= most for value in values):
             raise self.wrong(name, f"a list of whole numbers from 1 to {most:,}")
         return tuple(values)
 
     def texts(self, name: str, most: int = 10_000_000) -> tuple[str, ...]:
-        """A list of different texts."""
+        """Return a list of different texts."""
         values = self._list(name, most)
         if not all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
             raise self.wrong(name, "a list of different texts")
         return tuple(values)
 
     def inside(self, name: str) -> Fields:
-        """A mapping within."""
+        """Return a mapping within."""
         return Fields(self._values.get(name), f"{name!r} of {self._place}")
 
     def each(self, name: str, most: int) -> list[Fields]:
-        """A list of mappings."""
+        """Return a list of mappings."""
         return [Fields(value, f"{name!r} {place} of {self._place}") for place, value in enumerate(self._list(name, most))]
 
     def _list(self, name: str, most: int) -> list[Any]:
@@ -97,10 +93,11 @@ class Fields:
         return values
 
     def wrong(self, name: str, wanted: str) -> ModelFileError:
-        """The error to raise for a value that is not what is wanted."""
+        """Return the error for a value that is not ``wanted``."""
         value = self._values.get(name, "nothing")
         return ModelFileError(f"Expected {name!r} of {self._place} to be {wanted}, but got {shown(value)}.")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 and math.isfinite(value)
+def _is_number(value: Any, positive: bool) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300 and math.isfinite(value)
+    return number and (value > 0 or not positive)

@@ -16,36 +16,31 @@ from torch import Tensor
 
 from calibayes.errors import DataError
 from calibayes.files.checked_fields import Fields
-from calibayes.files.folders import FILE
+from calibayes.files.read_rows import FILE
 from calibayes.files.settings import DataSettings
 from calibayes.tables import RowBlock
-from calibayes.tables.formats import check_regular
-from calibayes.wording import shown, shown_path
+from calibayes.tables.formats import check_regular, file_problem
+from calibayes.wording import shown
 
 __all__ = ["ImageCoding", "fit_images", "network_for"]
 
 _FORMATS = ("PNG", "JPEG")
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "F"}
 _MOST_BYTES = 4 << 30
-_SMALL = 32  # pixels: up to here a small network sees enough
+_SMALL = 32  # pixels: up to this size a small network is enough
 
 
 @dataclass(frozen=True)
 class ImageCoding:
-    """How images become bytes: turned upright, on white, brought to one size (whatever their shape), grey or in colour.
-
-    Attributes:
-        channels: 1 for grey, 3 for colour.
-        size: the height and width.
-    """
+    """The conversion of images to bytes: upright, on white, resized to a square (whatever their shape), grey or in colour."""
 
     kind: ClassVar[str] = "images"
-    channels: int
-    size: int
+    channels: int  # 1 for grey, 3 for colour
+    size: int  # height and width
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that have to be there."""
+        """The columns that must be present."""
         return (FILE,)
 
     def encode(self, block: RowBlock) -> Tensor:
@@ -57,20 +52,20 @@ class ImageCoding:
                 f"{len(paths):,} images of {self.size}×{self.size} take {size / 2**30:.1f} GiB, too much at once. "
                 "Make them smaller, --image-size, or train on some of them, --max-rows."
             )
-        found = np.empty((len(paths), self.channels, self.size, self.size), dtype=np.uint8)
+        pixels = np.empty((len(paths), self.channels, self.size, self.size), dtype=np.uint8)
         for row, path in enumerate(paths):
             if not path:
-                raise block.problem("there is no image. Write where it lies, or leave the row out.", row, FILE)
-            found[row] = self._pixels(Path(path))
-        return torch.from_numpy(found)
+                raise block.problem("there is no image. Write its path, or leave the row out.", row, FILE)
+            pixels[row] = self._pixels(Path(path))
+        return torch.from_numpy(pixels)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a file."""
+        """Return everything, for a file."""
         return {"kind": self.kind, "channels": self.channels, "size": self.size}
 
     @classmethod
     def of(cls, fields: Fields) -> Self:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`."""
         channels = fields.size("channels", 1, 3)
         if channels == 2:
             raise fields.wrong("channels", "1 or 3")
@@ -81,7 +76,7 @@ class ImageCoding:
 
         with _opened(path) as image:
             whole = ImageOps.exif_transpose(image)
-            if whole.mode.startswith("I"):  # 16 bits; to convert them would cut them off
+            if whole.mode.startswith("I"):  # 16 bits, which a conversion would clip
                 whole = Image.fromarray((np.asarray(whole, dtype=np.int64).clip(0, 65535) >> 8).astype(np.uint8))
             whole = _on_white(whole).convert("L" if self.channels == 1 else "RGB")
             pixels = np.asarray(whole.resize((self.size, self.size), Image.Resampling.BILINEAR), dtype=np.uint8)
@@ -89,7 +84,7 @@ class ImageCoding:
 
 
 def _on_white(image: Any) -> Any:
-    """An image without transparent places: whatever colour they hide, they are white."""
+    """Return an image with its transparent pixels made white, whatever colour they hide."""
     from PIL import Image
 
     if image.mode not in ("LA", "La", "PA", "RGBA", "RGBa") and "transparency" not in image.info:
@@ -99,7 +94,7 @@ def _on_white(image: Any) -> Any:
 
 
 def fit_images(paths: Sequence[str], settings: DataSettings) -> ImageCoding:
-    """Grey if all images are, and 28×28 then by default; 32×32 for colour, and whatever the network takes."""
+    """Choose grey if all images are, 28×28 by default; otherwise colour, 32×32; and what the network takes."""
     grey = True
     for path in paths:
         with _opened(Path(path)) as image:
@@ -111,13 +106,13 @@ def fit_images(paths: Sequence[str], settings: DataSettings) -> ImageCoding:
 
 
 def network_for(size: int, settings: DataSettings) -> str:
-    """The network that is asked for, or by the size of the images."""
+    """Return the name of the network that was set, or the one for this size of images."""
     return settings.network or ("small-cnn" if size <= _SMALL else "resnet20")
 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """An image that is open; whatever goes wrong with it names the file."""
+    """Open an image; errors name the file."""
     from PIL import Image
 
     check_regular(path)
@@ -127,5 +122,5 @@ def _opened(path: Path) -> Iterator[Any]:
             with Image.open(path, formats=_FORMATS) as image:
                 yield image
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        told = shown(" ".join(str(error).split()))
-        raise DataError(f"{shown_path(path)}: this is no whole PNG or JPEG image of a usual size ({told}).") from None
+        reason = shown(" ".join(str(error).split()))
+        raise file_problem(path, f"this is not a complete PNG or JPEG image of a usual size ({reason}).") from None

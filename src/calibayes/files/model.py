@@ -1,11 +1,14 @@
-"""A trained classifier of files: what it knows, on disk and in memory."""
+"""A trained classifier of files, on disk and in memory."""
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
@@ -16,7 +19,6 @@ from torch import Tensor
 from calibayes.checkpoint import as_tree, from_tree
 from calibayes.errors import CalibayesError, DataError, ModelFileError
 from calibayes.files.checked_fields import Fields
-from calibayes.files.codings import Coding, coding_from
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.networks import NetworkPlan
 from calibayes.files.table_coding import TableCoding
@@ -27,11 +29,15 @@ from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.results_folder import versions
 from calibayes.tables import RowBlock, frame_block
-from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
+from calibayes.tensor_tree_file import TreeFileError, read_tree, tree_bytes, write_tree
 from calibayes.wording import listed, shown_path
 
-__all__ = ["Model", "load"]
+__all__ = ["Coding", "Model", "load"]
 
+Coding = TableCoding | TextCoding | ImageCoding
+"""The conversion of a table's rows to inputs of a network."""
+
+_CODINGS: dict[str, Any] = {coding.kind: coding for coding in (TableCoding, TextCoding, ImageCoding)}
 _KIND = "classifier of files"
 _BATCH = 512
 _SPARE_FOLDERS = ("/var/tmp", "/dev/shm")
@@ -43,14 +49,14 @@ class Model:
 
     Attributes:
         posterior: the trained network.
-        classes: what the classes are called, in the order of the probabilities.
+        classes: the names of the classes, in the order of the probabilities.
         target: the column of the classes that it was trained on.
-        coding: how rows become inputs.
+        coding: the conversion of rows to inputs.
         plan: the network.
-        temperature: that of temperature scaling, fitted on the validation part.
-        samples: of the weights behind a prediction, unless told otherwise.
+        temperature: for temperature scaling, fitted on the validation part.
+        samples: of the weights for a prediction, by default.
         seed: of those samples.
-        about: how it came about: settings, numbers of examples, scores, versions.
+        about: a record of the training: settings, numbers of examples, scores, versions.
     """
 
     posterior: Posterior
@@ -66,7 +72,7 @@ class Model:
     def predict(self, frame: Any, *, samples: int | None = None) -> Predictive:
         """Predict the rows of a pandas frame, an Arrow table or a dict of columns.
 
-        Columns that it does not know are not looked at; the target need not be there.
+        Columns that it does not know are ignored; the target need not be there.
 
         Args:
             frame: the rows; for images a column ``file`` with their paths.
@@ -75,32 +81,32 @@ class Model:
         block = frame if isinstance(frame, RowBlock) else frame_block(frame)
         self.check_columns(block.table.column_names)
         inputs = self.coding.encode(block)
-        wanted = self.samples if samples is None else samples
-        found = predict(
-            self.posterior,
-            inputs,
-            samples=samples_for(self.posterior, wanted),
-            batch_size=_BATCH,
-            seed=self.seed,
-            dtype=torch.float64,
-        )
-        if not bool(found.probs.isfinite().all()):
-            raise ModelFileError("The model's weights are so large that its probabilities are no numbers. Train it again.")
-        return found
+        count = samples_for(self.posterior, self.samples if samples is None else samples)
+        result = predict(self.posterior, inputs, samples=count, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
+        if not bool(result.probs.isfinite().all()):
+            raise ModelFileError("The model's weights are so large that its probabilities are not finite. Train it again.")
+        return result
 
     def scaled(self, predictive: Predictive) -> Tensor:
-        """The probabilities with the temperature; decisions are the same."""
+        """Return the probabilities with the temperature applied; decisions are the same."""
         return TemperatureScaling.of(self.temperature, len(self.classes)).transform(predictive.probs)
 
     def check_columns(self, names: list[str]) -> None:
-        """Raise `DataError` that lists the columns that are missing, if any."""
+        """Raise a `DataError` that lists the missing columns, if there are any."""
         there = set(names)
         missing = [name for name in self.coding.needs if name not in there]
         if missing:
             raise DataError(f"The model needs columns that are not there: {listed(missing)}. There are {listed(names)}.")
 
     def save(self, path: str | Path) -> None:
-        """Write everything to one file: safetensors with a JSON header, whole or not at all, never pickle."""
+        """Write everything to one file: safetensors with a JSON header, complete or not at all, never pickle."""
+        try:
+            write_tree(Path(path), _KIND, self._tree())
+        except (OSError, SafetensorError) as error:
+            reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
+            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {reason}.") from None
+
+    def _tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {
             "classes": list(self.classes),
             "target": self.target,
@@ -110,69 +116,84 @@ class Model:
             "samples": self.samples,
             "seed": self.seed,
         }
-        _described(Fields(tree, "the model"))  # what could not be loaded is not written
-        tree |= {"about": {**self.about, "versions": versions()}, "posterior": as_tree(self.posterior)}
-        try:
-            write_tree(Path(path), _KIND, tree)
-        except (OSError, SafetensorError) as error:
-            raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {_reason(error)}.") from None
+        _described(Fields(tree, "the model"))  # never write a model that could not be loaded
+        return tree | {"about": {**self.about, "versions": versions()}, "posterior": as_tree(self.posterior)}
 
     def save_or_keep(self, path: Path) -> None:
-        """Write everything to a file; where there is no room, keep the model elsewhere, and say where in the error."""
+        """Write everything to a file; if that fails, keep the model in a temporary folder, and say where in the error.
+
+        Where the size of files is limited (``ulimit -f``), it is kept in parts.
+        """
         try:
             self.save(path)
         except ModelFileError as error:
-            kept = self._keep(path.name)
-            if kept is None:
-                raise
-            move = f"mv {shlex.quote(str(kept))} {shlex.quote(str(path))}"
-            raise ModelFileError(f"{error} The model is kept in {shown_path(kept)}; once there is room: {move}") from None
+            limit = _file_size_limit() if os.strerror(errno.EFBIG) in str(error) else None
+            limited = "" if limit is None else f" Files may have at most {limit:,} bytes here (ulimit -f)."
+            folders = [*_SPARE_FOLDERS]
+            with suppress(OSError):  # if no temporary folder can be written to
+                folders.insert(0, gettempdir())
+            kept = next(filter(None, (self._keep(folder, path, limit) for folder in folders)), "")
+            raise ModelFileError(f"{error}{limited}{kept}") from None
 
-    def _keep(self, name: str) -> Path | None:
-        """Write everything to the first of some temporary folders that has room, and return the file."""
-        for folder in dict.fromkeys((gettempdir(), *_SPARE_FOLDERS)):
-            with suppress(OSError, ModelFileError):
-                kept = Path(mkdtemp(prefix="calibayes-", dir=folder))
-                try:
-                    self.save(kept / name)
-                    return kept / name
-                except ModelFileError:
-                    kept.rmdir()
+    def _keep(self, folder: str, path: Path, limit: int | None) -> str:
+        """Write everything to a new folder in ``folder``, and return where it is for the message, or nothing if that fails."""
+        try:
+            kept = Path(mkdtemp(prefix="calibayes-", dir=folder))
+        except OSError:
+            return ""
+        out = shlex.quote(str(path))
+        try:
+            if limit is None:
+                self.save(kept / path.name)
+                name = shown_path(kept / path.name)
+                return f" The model is kept in {name}; once there is room: mv {shlex.quote(str(kept / path.name))} {out}"
+            data = tree_bytes(_KIND, self._tree())
+            for number, begin in enumerate(range(0, len(data), limit)):
+                (kept / f"part{number:06}").write_bytes(data[begin : begin + limit])
+            join = f"cat {shlex.quote(str(kept))}/part* > {out}"
+            return f" The model is kept in parts in {shown_path(kept)}; to join them in a shell without the limit: {join}"
+        except (OSError, ValueError, ModelFileError):
+            rmtree(kept, ignore_errors=True)
+            return ""
+
+
+def _file_size_limit() -> int | None:
+    """Return the largest size in bytes that the files of this process may have, or None for any size."""
+    try:
+        import resource
+    except ImportError:  # Windows
         return None
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 def load(path: str | Path) -> Model:
-    """Read a model that `Model.save` wrote; nothing in a file of unknown origin is run.
+    """Read a model that `Model.save` wrote; nothing in a file of unknown origin is executed.
 
-    Networks are built by name from a fixed list, every value is checked, and a network is not built before the file is
-    seen to hold its weights.
+    Networks are built by name from a fixed list, every value is checked, and a network is built only after a check that the
+    file holds its weights.
 
     Raises:
         ModelFileError: the file is missing, damaged, newer than this version of calibayes, or something else.
     """
-    place = Path(path)
-    told = shown_path(place)
-    if not place.is_file():
-        what = "this is no file" if place.exists() else "there is no such file"
-        raise ModelFileError(f"{told}: {what}. Train a model first: calibayes train.")
+    name = shown_path(Path(path))
+    if not Path(path).is_file():
+        what = "this is not a file" if Path(path).exists() else "there is no such file"
+        raise ModelFileError(f"{name}: {what}. Train a model first: calibayes train.")
     try:
-        tree = read_tree(place, _KIND)
+        tree = read_tree(Path(path), _KIND)
     except TreeFileError as error:
         why = " ".join(str(error).split())
-        raise ModelFileError(f"{told} cannot be loaded: {why}. Pass a file that `calibayes train` wrote.") from None
+        raise ModelFileError(f"{name} cannot be loaded: {why}. Pass a file that `calibayes train` wrote.") from None
     try:
-        return _model(Fields(tree, "the model"), tree, told)
+        return _model(Fields(tree, "the model"), tree, name)
     except ModelFileError as error:
-        raise ModelFileError(str(error) if str(error).startswith(told) else f"{told} is damaged: {error}") from None
+        raise ModelFileError(str(error) if str(error).startswith(name) else f"{name} is damaged: {error}") from None
     except (CalibayesError, KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
-        raise ModelFileError(f"{told} is damaged: {type(error).__name__}: {' '.join(str(error).split())}") from None
+        raise ModelFileError(f"{name} is damaged: {type(error).__name__}: {' '.join(str(error).split())}") from None
 
 
-def _model(fields: Fields, tree: dict[str, Any], told: str) -> Model:
+def _model(fields: Fields, tree: dict[str, Any], name: str) -> Model:
     described = _described(fields)
     plan: NetworkPlan = described["plan"]
     state = tree["posterior"]["state"]
@@ -182,15 +203,17 @@ def _model(fields: Fields, tree: dict[str, Any], told: str) -> Model:
     if broken is not None:
         raise ModelFileError(f"the weights {broken!r} are not finite.")
     members = tree["posterior"]["architecture"].get("members", [None])
-    plan.check_fits(state, told, len(members))
-    posterior = from_tree(tree["posterior"], plan(), told).eval()
+    plan.check_fits(state, name, len(members))
+    posterior = from_tree(tree["posterior"], plan(), name).eval()
     return Model(posterior=posterior, about=tree["about"] if isinstance(tree["about"], dict) else {}, **described)
 
 
 def _described(fields: Fields) -> dict[str, Any]:
-    """Everything about a model but its weights, checked; nothing is built yet."""
+    """Check and return everything about a model but its weights; nothing is built yet."""
     classes = fields.texts("classes", 1000)
-    coding, plan = coding_from(fields.inside("coding")), NetworkPlan.of(fields.inside("network"))
+    coded = fields.inside("coding")
+    coding: Coding = _CODINGS[coded.text("kind", tuple(_CODINGS))].of(coded)
+    plan = NetworkPlan.of(fields.inside("network"))
     if plan.sizes["classes"] != len(classes):
         raise fields.wrong("classes", f"{plan.sizes['classes']} names, one for each output of the network")
     _check_widths(coding, plan)
@@ -206,7 +229,7 @@ def _described(fields: Fields) -> dict[str, Any]:
 
 
 def _check_widths(coding: Coding, plan: NetworkPlan) -> None:
-    """Raise unless the network takes what the coding makes."""
+    """Raise unless the network takes what the coding produces."""
     sizes = plan.sizes
     if isinstance(coding, TableCoding):
         fits = plan.name == "mlp" and sizes["inputs"] == coding.width
@@ -217,4 +240,4 @@ def _check_widths(coding: Coding, plan: NetworkPlan) -> None:
         fits = isinstance(coding, ImageCoding) and (sizes.get("channels"), sizes.get("side")) == (coding.channels, coding.size)
         fits = fits and (coding.channels == 3 or plan.name == "small-cnn")
     if not fits:
-        raise ModelFileError(f"its network {plan.name!r} does not take what its columns become.")
+        raise ModelFileError(f"its network {plan.name!r} does not fit the inputs that its columns give.")

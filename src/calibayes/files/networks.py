@@ -1,8 +1,8 @@
-"""The networks for files: built by name, from a fixed list, with sizes that are checked."""
+"""The networks for files: built by name, from a fixed list, with checked sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,11 @@ _MOST_INPUTS = 1_000_000
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """Which network, and of what size; calling it makes a new one.
+    """The name and the sizes of a network; calling it makes a new one.
 
     Attributes:
         name: ``"mlp"``, ``"word-bag"``, ``"text-cnn"``, ``"small-cnn"`` or ``"resnet20"``.
-        sizes: what it is made with: whole numbers, or lists of numbers.
+        sizes: its arguments: whole numbers, or lists of numbers.
         dropout: the probability of a dropout layer before the last layer; 0 for none.
 
     Examples:
@@ -40,68 +40,33 @@ class NetworkPlan:
     dropout: float = 0.0
 
     def __call__(self) -> nn.Module:
-        """A new network."""
-        made: nn.Module = _NETWORKS[self.name](self.sizes)
-        return with_dropout(made, self.dropout) if self.dropout else made
+        """Return a new network."""
+        network = _NETWORKS[self.name][1](self.sizes)
+        return with_dropout(network, self.dropout) if self.dropout else network
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a file."""
-        found: dict[str, Any] = {"name": self.name, "sizes": dict(self.sizes)}
-        return {**found, "dropout": self.dropout} if self.dropout else found
+        """Return everything, for a file."""
+        return {"name": self.name, "sizes": dict(self.sizes), **({"dropout": self.dropout} if self.dropout else {})}
 
     @classmethod
     def of(cls, fields: Fields) -> NetworkPlan:
-        """The inverse of `to_dict`; sizes beyond reason are refused."""
+        """Invert `to_dict`; unreasonable sizes are rejected."""
         name = fields.text("name", tuple(_NETWORKS))
         dropout = fields.number("dropout", positive=True) if fields.has("dropout") else 0.0
         if dropout >= 1:
             raise fields.wrong("dropout", "a number below 1")
-        return cls(name, _SIZES[name](fields.inside("sizes")), dropout)
+        return cls(name, _NETWORKS[name][0](fields.inside("sizes")), dropout)
 
     def check_fits(self, weights: Mapping[str, Tensor], path: str, members: int = 1) -> None:
-        """Raise unless a file holds as many bytes of weights as its networks have, before memory is taken for them."""
+        """Raise unless a file holds as many bytes of weights as its networks have, before memory is allocated for them."""
         with torch.device("meta"):
             wanted = members * sum(weight.nbytes for weight in self().parameters())
-        held = sum(weight.nbytes for weight in weights.values())
-        if wanted > held:
-            raise ModelFileError(f"{path} describes a network of {wanted:,} bytes, but holds {held:,} bytes of weights.")
+        stored = sum(weight.nbytes for weight in weights.values())
+        if wanted > stored:
+            raise ModelFileError(f"{path} describes a network of {wanted:,} bytes, but holds {stored:,} bytes of weights.")
 
 
-def _mlp(sizes: Mapping[str, Any]) -> nn.Module:
-    return MLP(sizes["inputs"], list(sizes["hidden"]), sizes["classes"])
-
-
-def _word_bag(sizes: Mapping[str, Any]) -> nn.Module:
-    return WordBag(sizes["words"], sizes["classes"], dim=sizes["dim"])
-
-
-def _text_cnn(sizes: Mapping[str, Any]) -> nn.Module:
-    return TextCNN((sizes["words"], sizes["dim"]), sizes["classes"], channels=64, hidden=64, pool=sizes["pool"], padding=0)
-
-
-def _small_cnn(sizes: Mapping[str, Any]) -> nn.Module:
-    network = SmallCNN(sizes["classes"], channels=sizes["channels"], size=sizes["side"])
-    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), network)
-
-
-def _resnet20(sizes: Mapping[str, Any]) -> nn.Module:
-    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), resnet20(sizes["classes"]))
-
-
-_NETWORKS = {
-    "mlp": _mlp,
-    "word-bag": _word_bag,
-    "text-cnn": _text_cnn,
-    "small-cnn": _small_cnn,
-    "resnet20": _resnet20,
-}
-
-
-def _classes(fields: Fields) -> int:
-    return fields.size("classes", 2, _MOST_CLASSES)
-
-
-def _table_sizes(fields: Fields) -> dict[str, Any]:
+def _mlp_sizes(fields: Fields) -> dict[str, Any]:
     hidden = list(fields.sizes("hidden", 16, _MOST_WIDTH))
     return {"inputs": fields.size("inputs", 1, _MOST_INPUTS), "hidden": hidden, "classes": _classes(fields)}
 
@@ -120,10 +85,27 @@ def _image_sizes(fields: Fields) -> dict[str, Any]:
     return {"channels": channels, "side": side, "mean": list(mean), "std": list(std), "classes": _classes(fields)}
 
 
-_SIZES = {
-    "mlp": _table_sizes,
-    "word-bag": _word_sizes,
-    "text-cnn": lambda fields: {**_word_sizes(fields), "pool": fields.size("pool", 2, 5)},
-    "small-cnn": _image_sizes,
-    "resnet20": _image_sizes,
+def _classes(fields: Fields) -> int:
+    return fields.size("classes", 2, _MOST_CLASSES)
+
+
+def _with_normalization(network: nn.Module, sizes: Mapping[str, Any]) -> nn.Module:
+    return nn.Sequential(Normalize(sizes["mean"], sizes["std"]), network)
+
+
+# The function that reads the sizes of each network from a file, and the one that builds it.
+_NETWORKS: dict[str, tuple[Callable[[Fields], dict[str, Any]], Callable[[Mapping[str, Any]], nn.Module]]] = {
+    "mlp": (_mlp_sizes, lambda sizes: MLP(sizes["inputs"], list(sizes["hidden"]), sizes["classes"])),
+    "word-bag": (_word_sizes, lambda sizes: WordBag(sizes["words"], sizes["classes"], dim=sizes["dim"])),
+    "text-cnn": (
+        lambda fields: {**_word_sizes(fields), "pool": fields.size("pool", 2, 5)},
+        lambda sizes: TextCNN(
+            (sizes["words"], sizes["dim"]), sizes["classes"], channels=64, hidden=64, pool=sizes["pool"], padding=0
+        ),
+    ),
+    "small-cnn": (
+        _image_sizes,
+        lambda sizes: _with_normalization(SmallCNN(sizes["classes"], channels=sizes["channels"], size=sizes["side"]), sizes),
+    ),
+    "resnet20": (_image_sizes, lambda sizes: _with_normalization(resnet20(sizes["classes"]), sizes)),
 }

@@ -1,4 +1,4 @@
-"""Tables that are written a part at a time, and appear when they are whole."""
+"""Write a table block by block; it appears when it is complete."""
 
 from __future__ import annotations
 
@@ -12,27 +12,23 @@ from typing import Any
 
 from calibayes.atomic_file import atomic_file
 from calibayes.errors import DataError
+from calibayes.tables.formats import file_problem
 from calibayes.wording import shown_path
 
-__all__ = ["check_output", "written"]
+__all__ = ["prediction_writer"]
 
 Write = Callable[[dict[str, Any]], None]
 _ENDINGS = (".csv", ".parquet")
 
 
-def check_output(path: Path) -> None:
-    """Raise unless the name is that of a format that is written."""
-    if path.suffix.lower() not in _ENDINGS:
-        raise DataError(f"{shown_path(path)}: expected a name that ends in {' or '.join(_ENDINGS)}.")
-
-
 @contextmanager
-def written(path: Path) -> Iterator[Write]:
-    """A function that adds rows to a CSV or Parquet file, given as columns: arrays of numbers, or of texts (``object``).
+def prediction_writer(path: Path) -> Iterator[Write]:
+    """Yield a function that adds rows to a CSV or Parquet file, given as columns: arrays of numbers, or of texts (``object``).
 
-    The file is there, whole, when all went well; otherwise what was there before stays.
+    The file appears, complete, when all went well; otherwise an earlier file stays.
     """
-    check_output(path)
+    if path.suffix.lower() not in _ENDINGS:
+        raise file_problem(path, f"expected a name that ends in {' or '.join(_ENDINGS)}.")
     with ExitStack() as stack:
         try:
             unfinished = stack.enter_context(atomic_file(path))
@@ -63,7 +59,7 @@ def _csv(file: Any) -> Iterator[Write]:
 
 
 def _texts(column: Any) -> Any:
-    """Numbers with six digits that count, however small they are."""
+    """Write numbers with six significant digits."""
     return column.tolist() if column.dtype == object else map(format, column.tolist(), repeat(".6g"))
 
 

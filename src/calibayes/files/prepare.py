@@ -1,4 +1,4 @@
-"""From a file to what training needs: classes, three parts of numbers, and a network."""
+"""Prepare a file for training: its classes, three parts of inputs, and a network."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from torch import Tensor, nn
 
 from calibayes.data.glove import glove
 from calibayes.data.splits import Splits
-from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.files.codings import Coding
-from calibayes.files.folders import FILE, LABEL, TEXT
+from calibayes.errors import InvalidArgumentError
 from calibayes.files.image_coding import fit_images, network_for
+from calibayes.files.model import Coding
 from calibayes.files.networks import NetworkPlan
-from calibayes.files.rows import read_rows
+from calibayes.files.read_rows import FILE, LABEL, TEXT, read_rows
 from calibayes.files.settings import DataSettings
 from calibayes.files.split import SplitRows, labels_of, parts_of, shared
 from calibayes.files.table_coding import TableCoding, fit_table
@@ -27,7 +26,8 @@ from calibayes.files.text_coding import TextCoding, fit_text, rarity
 from calibayes.networks import TextCNN
 from calibayes.networks.head_dropout import HEAD_DROPOUT
 from calibayes.tables import RowBlock
-from calibayes.wording import listed, shown, shown_path
+from calibayes.tables.formats import file_problem
+from calibayes.wording import listed, shown
 
 __all__ = ["Prepared", "prepare"]
 
@@ -39,30 +39,19 @@ _OF_IMAGES = ("image_size", "network")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prepared:
-    """A file, ready for training.
-
-    Attributes:
-        splits: inputs and labels in three parts, and the classes.
-        target: the column of the classes.
-        coding: how rows become inputs.
-        plan: the network.
-        start: weights that it starts with, by name; those that are given here are not trained.
-        examples: what one calls them.
-        copies: how many test examples have the inputs of a training example.
-        notes: what the user should know.
-    """
+    """A file, ready for training."""
 
     splits: Splits
-    target: str
+    target: str  # the column of the classes
     coding: Coding
     plan: NetworkPlan
-    start: Mapping[str, Tensor]
-    examples: str
-    copies: int
-    notes: tuple[str, ...]
+    start: Mapping[str, Tensor]  # fixed weights of the network, by name, which are not trained
+    examples: str  # "rows", "texts" or "images"
+    copies: int  # test examples that have the inputs of a training example
+    notes: tuple[str, ...]  # for the user
 
     def network(self) -> nn.Module:
-        """A new network; its initial weights are drawn from torch's global generator."""
+        """Return a new network; its initial weights are drawn from torch's global generator."""
         net = self.plan()
         net.load_state_dict({**net.state_dict(), **self.start})
         for name, weight in net.named_parameters():
@@ -75,8 +64,8 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
 
     Args:
         path: a table in a file, or a folder with a folder for each class.
-        settings: what is taken for what.
-        most: how many training, validation and test examples are kept, at most.
+        settings: the roles of the columns, and everything else about the data.
+        most: the maximum numbers of training, validation and test examples.
         dropout: whether the network gets a dropout layer before its last one.
     """
     folder = path.is_dir()
@@ -104,7 +93,7 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
     if copies:
         notes.append(
             f"{copies:,} of {len(third[0]):,} test {examples} have the same inputs as some to train on. If they are copies, "
-            "take them out of the file: the score is optimistic on rows that also occur in the training data."
+            "remove them from the file: the score is optimistic on rows that also occur in the training data."
         )
     return Prepared(
         splits=Splits(train=first, validation=second, test=third, classes=labels.classes),
@@ -119,7 +108,7 @@ def prepare(path: Path, settings: DataSettings, most: tuple[int, int, int] | Non
 
 
 def _for_folder(settings: DataSettings) -> DataSettings:
-    """A folder says by itself what is what."""
+    """Set the target to the folders, and raise on options that only tables have."""
     given = [f"--{name}" for name in ("text", "ignore", "categorical", "delimiter") if getattr(settings, name)]
     given += [] if settings.header else ["--no-header"]
     if settings.target not in (None, LABEL):
@@ -130,7 +119,7 @@ def _for_folder(settings: DataSettings) -> DataSettings:
 
 
 def _check_effects(settings: DataSettings, *, images: bool) -> None:
-    """Raise where something is set that these data have no use for."""
+    """Raise if something is set that would have no effect on these data."""
     given = [] if images else [(f"--{name.replace('_', '-')}", "images") for name in _OF_IMAGES if getattr(settings, name)]
     if settings.embeddings != "learned" and not settings.text:
         given.append(("--embeddings", "texts (--text)"))
@@ -140,10 +129,9 @@ def _check_effects(settings: DataSettings, *, images: bool) -> None:
 
 
 def _check_columns(names: list[str], path: Path, settings: DataSettings) -> str:
-    """The target; all columns that are named have to be there, each for one purpose."""
+    """Return the target; raise unless all named columns are there, each for one purpose."""
     if settings.target is None:
-        there = listed(names)
-        raise InvalidArgumentError(f"Expected --target to name the column of the classes. The columns are {there}.")
+        raise InvalidArgumentError(f"Expected --target to name the column of the classes. The columns are {listed(names)}.")
     given = {"target": (settings.target,)} | {name: getattr(settings, name) for name in ("text", "ignore", "categorical")}
     purpose: dict[str, str] = {}
     for flag, columns in given.items():
@@ -151,14 +139,14 @@ def _check_columns(names: list[str], path: Path, settings: DataSettings) -> str:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 hint = f"Did you mean {shown(near[0])}?" if near else f"The columns are {listed(names)}."
-                raise DataError(f"{shown_path(path)}: there is no column {shown(name)} (--{flag}). {hint}")
+                raise file_problem(path, f"there is no column {shown(name)} (--{flag}). {hint}")
             if purpose.setdefault(name, flag) != flag:
                 raise InvalidArgumentError(f"Expected {name!r} in one of --{purpose[name]} and --{flag}, but got it in both.")
     return settings.target
 
 
 def _coding(rows: RowBlock, train: Rows, settings: DataSettings, target: str, *, images: bool) -> tuple[Coding, list[str]]:
-    """How rows become inputs, and what the user should know of it."""
+    """Return the conversion of rows to inputs, and notes for the user."""
     if images:
         return fit_images(rows.table.column(FILE).to_pylist(), settings), []
     if not settings.text:
@@ -169,7 +157,7 @@ def _coding(rows: RowBlock, train: Rows, settings: DataSettings, target: str, *,
 
 
 def _network(coding: Coding, train: Tensor, classes: int, settings: DataSettings) -> tuple[NetworkPlan, dict[str, Tensor]]:
-    """The network for some inputs, and weights that it starts with."""
+    """Return the network for some inputs, and its fixed weights."""
     if isinstance(coding, TableCoding):
         return NetworkPlan("mlp", {"inputs": coding.width, "hidden": list(settings.hidden), "classes": classes}), {}
     if isinstance(coding, TextCoding):
@@ -186,7 +174,7 @@ def _network(coding: Coding, train: Tensor, classes: int, settings: DataSettings
 
 
 def _pool(length: int) -> int:
-    """The most that the network for texts may shorten texts of this length by."""
+    """Return the largest pooling of the network for texts that this length allows."""
     fitting = [pool for pool in (2, 3, 4, 5) if length >= TextCNN.shortest_for(pool)]
     if not fitting:
         raise InvalidArgumentError(f"Expected `length` to be at least {TextCNN.shortest_for(2)} with GloVe, but got {length}.")

@@ -1,8 +1,7 @@
-"""What can be set for data in files, and for a training on them."""
+"""The settings for data in files, and for a training on them."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -10,12 +9,13 @@ from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from calibayes.checks import fraction, integer, moderate_positive, positive, positive_integer
-from calibayes.errors import DataError, InvalidArgumentError
+from calibayes.errors import InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
 from calibayes.tables import TableOptions
 from calibayes.tables.formats import check_regular
+from calibayes.toml_file import read_toml
 from calibayes.wording import did_you_mean
 
 __all__ = ["DataSettings", "TrainSettings", "read_settings"]
@@ -27,23 +27,23 @@ _USUAL = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02}  # of th
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings(TableOptions):
-    """What a file's rows, texts or images are taken for, and all that `TableOptions` says of how they are written.
+    """The roles of a file's columns, its split and its network, besides the `TableOptions`.
 
     Attributes:
         target: the column of the classes; in a folder the classes are its folders.
         text: columns of texts to classify by; without any, all other columns are numbers and categories.
-        ignore: columns that are left out.
-        categorical: columns that hold categories although they look like numbers.
-        drop_rare: leave classes out that have fewer than three examples, instead of refusing them.
-        max_rows: train on at most so many rows, drawn by ``seed``.
+        ignore: columns to leave out.
+        categorical: columns of categories that look like numbers.
+        drop_rare: leave out classes with fewer than three examples, instead of raising an error.
+        max_rows: train on at most this many rows, drawn by ``seed``.
         seed: of the split, and of everything in training.
-        validation: the share of the examples that decides when training stops, and the temperature.
-        test: the share of the examples that results are reported on.
+        validation: the fraction of the examples that decides when training stops, and the temperature.
+        test: the fraction of the examples that results are reported on.
         hidden: the width of each hidden layer of the network for tables.
-        vocabulary: how many words of texts are known, the most frequent ones.
-        length: how many words of a text are looked at.
-        embeddings: word vectors that are ``"learned"``, or ``"glove"`` for those of GloVe and a convolutional network.
-        image_size: images are brought to this height and width; 28 for grey and 32 for colour images by default.
+        vocabulary: the number of known words of texts, the most frequent ones.
+        length: the number of words of a text that are read.
+        embeddings: ``"learned"`` word vectors, or ``"glove"`` for those of GloVe and a convolutional network.
+        image_size: the height and width to resize images to; by default 28 for grey and 32 for colour images.
         network: for images ``"small-cnn"`` or ``"resnet20"``; by default the first up to 32×32.
     """
 
@@ -67,7 +67,7 @@ class DataSettings(TableOptions):
         super().__post_init__()
         if not -_LARGEST_SEED <= integer("seed", self.seed) <= _LARGEST_SEED:
             raise InvalidArgumentError(f"Expected `seed` to be a number of at most 63 bits, but got {self.seed}.")
-        for name in ("text", "ignore", "categorical"):  # a column that is named twice is meant once
+        for name in ("text", "ignore", "categorical"):  # a column named twice counts once
             object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
         fraction("validation", self.validation)
         fraction("test", self.test)
@@ -90,7 +90,7 @@ class DataSettings(TableOptions):
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
-        """The settings by name; a name that is none, or a value of another type, is refused.
+        """Return the settings by name; unknown names and values of another type are rejected.
 
         Examples:
             >>> TrainSettings.of({"target": "species", "epochs": 5}).epochs
@@ -103,37 +103,37 @@ class DataSettings(TableOptions):
 
     @classmethod
     def named(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings by their names with underscores; each is checked for its name and type, but not for its value."""
+        """Return settings by their names with underscores; each is checked for its name and type, but not for its value."""
         hints = {name: hint for name, hint in get_type_hints(cls).items() if name in {each.name for each in fields(cls)}}
-        found: dict[str, Any] = {}
-        for said, value in given.items():
-            name = said.replace("-", "_")
+        checked: dict[str, Any] = {}
+        for spelling, value in given.items():
+            name = spelling.replace("-", "_")
             if name not in hints:
-                raise InvalidArgumentError(f"There is no setting {said!r}. {did_you_mean(name, hints)}")
-            if name in found:
+                raise InvalidArgumentError(f"There is no setting {spelling!r}. {did_you_mean(name, hints)}")
+            if name in checked:
                 raise InvalidArgumentError(f"Expected {name!r} once, but it is there with a dash and with an underscore.")
-            found[name] = _fitted(said, value, hints[name])
-        return found
+            checked[name] = _converted(spelling, value, hints[name])
+        return checked
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings(DataSettings):
-    r"""How to train, and all that `DataSettings` says of the data.
+    r"""The settings of a training, besides the `DataSettings`.
 
     Attributes:
         scheme: one of `calibayes.METHODS`.
         method_settings: further settings of the method, by name.
-        lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn``, and the method's own default for others. ``fnn`` and ``bnn``
-            have none.
-        beta: $\beta$, by default 0.03 for ``bnn`` and ``ca-bnn``, and the method's own default for others that have a KL term.
-        epochs: passes over the training examples, at most.
-        patience: epochs without a lower validation NLL after which training stops.
+        lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn`` (``fnn`` and ``bnn`` have none); like those below, other
+            methods have their own default.
+        beta: $\beta$ of methods with a KL term, by default 0.03 for ``bnn`` and ``ca-bnn``.
+        epochs: the maximum number of passes over the training examples.
+        patience: epochs without a lower validation NLL before training stops.
         batch_size: $|B|$.
-        learning_rate: Adam's.
-        samples: $R$, samples of the weights a step.
-        predictive_samples: $S$, samples of the weights behind a prediction.
-        prior_std: standard deviation of the prior, by default 0.1 for the paper's schemes, and as the method has it for others.
-        init_std: standard deviation that the posterior starts with, by default 0.02, and likewise.
+        learning_rate: of Adam.
+        samples: $R$, samples of the weights per step.
+        predictive_samples: $S$, samples of the weights per prediction.
+        prior_std: standard deviation of the prior, by default 0.1.
+        init_std: initial standard deviation of the posterior, by default 0.02.
     """
 
     scheme: str = "ca-bnn"
@@ -173,7 +173,7 @@ class TrainSettings(DataSettings):
         return _USUAL[name] if self.scheme in SCHEMES else method_named(self.scheme).default(name)
 
     def of_method(self) -> dict[str, Any]:
-        """All settings of the method, by name."""
+        """Return all settings of the method, by name."""
         method = method_named(self.scheme)
         ours = {name: getattr(self, name) for name in (*_USUAL, "samples", "learning_rate") if method.has(name)}
         return {**ours, **self.method_settings}
@@ -183,20 +183,14 @@ _OWN = {field.name: f"the setting {field.name!r} itself" for field in fields(Tra
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file, by their names in `TrainSettings`; whether they make sense is for that to say."""
+    """Read a TOML file of settings, by their names in `TrainSettings`, which checks their values."""
     if path.exists():
         check_regular(path)
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"Cannot read {str(path)!r}: {error.strerror or error}.") from None
-    except ValueError as error:  # TOML, or its letters, with a place
-        raise DataError(f"Expected {str(path)!r} to be a TOML file, but: {error}.") from None
-    return TrainSettings.named(said)
+    return TrainSettings.named(read_toml(path))
 
 
-def _fitted(name: str, value: Any, hint: Any) -> Any:
-    """``value`` as its type wants it, or an error that says what it should be."""
+def _converted(name: str, value: Any, hint: Any) -> Any:
+    """Return ``value`` in its type, or raise an error that says what it should be."""
     kinds = _kinds(hint)
     if value is None and NoneType in kinds:
         return None
@@ -212,15 +206,15 @@ def _fitted(name: str, value: Any, hint: Any) -> Any:
         return float(value)
     elif type(value) is (str if get_origin(kind) is Literal else kind):
         return value
-    raise InvalidArgumentError(f"Expected {name!r} to be {_said(kind)}, but got {value!r}.")
+    raise InvalidArgumentError(f"Expected {name!r} to be {_type_name(kind)}, but got {value!r}.")
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """The types of a union; a single type by itself."""
+    """Return the types of a union, or a single type."""
     return list(get_args(hint)) if NoneType in get_args(hint) else [hint]
 
 
-def _said(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     if get_origin(kind) is tuple:
         return "a list of whole numbers" if get_args(kind)[0] is int else "a text or a list of texts"
     if get_origin(kind) is dict:

@@ -1,9 +1,8 @@
-"""Labels as classes, and examples in three parts: for training, for validation and for the test."""
+"""Turn labels into classes, and split examples into three parts: training, validation and test."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -15,8 +14,7 @@ from torch import Tensor
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
 from calibayes.tables import RowBlock
-from calibayes.tables.numbers import MISSING, parse_numbers
-from calibayes.tables.spelling import is_integer, key
+from calibayes.tables.numbers import MISSING, is_whole_number, label_key, parse_numbers
 from calibayes.wording import counted, listed, shown
 
 __all__ = ["SplitLabels", "SplitRows", "labels_of", "parts_of", "shared"]
@@ -31,7 +29,7 @@ _MOST_NUMBERS = 50  # different numbers that are still classes, unless they are 
 
 
 class SplitLabels(NamedTuple):
-    """The classes, the rows that have one, and which it is."""
+    """The classes, the rows that have one, and the class of each."""
 
     classes: tuple[str, ...]
     rows: Ints
@@ -48,15 +46,11 @@ class SplitRows(NamedTuple):
 
 
 def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
-    """The classes in the column ``target``: at least two, each with examples enough for three parts.
+    """Find the classes in the column ``target``: at least two, each with enough examples for three parts.
 
-    Rows without a label are left out, also those that say so: NaN; NA and the like where all other labels are numbers or truth
-    values. Different spellings of a whole number or truth value are one class.
-
-    Args:
-        block: the rows, as texts.
-        target: the column.
-        drop_rare: leave classes with too few examples out.
+    Rows without a label are left out, also those with NaN, or with NA and the like if all other labels are numbers or truth
+    values. Different spellings of a whole number or truth value are one class. Classes with too few examples are an error,
+    or left out with ``drop_rare``.
     """
     decimal = block.source.options.decimal
     column, notes = _labels(block.cells(target), target, decimal)
@@ -65,23 +59,23 @@ def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
         raise DataError(f"The column {shown(target)} is empty: there is nothing to learn.")
     if absent:
         notes.append(f"{counted(absent, 'row')} without a label in {shown(target)}: left out.")
-    texts = [None if value is None else key(value) for value in column.to_pylist()]
+    texts = [None if value is None else label_key(value) for value in column.to_pylist()]
     counts = Counter(text for text in texts if text is not None)
-    _refuse_amounts(column, counts, target, decimal)
+    _reject_amounts(column, counts, target, decimal)
     rare = sorted(label for label, count in counts.items() if count < _LEAST)
     if rare and not drop_rare:
-        told = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
+        count = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
         raise DataError(
-            f"{told} of {shown(target)} with fewer than {_LEAST} examples, one for each part: {listed(rare)}. "
+            f"{count} of {shown(target)} with fewer than {_LEAST} examples, one for each part: {listed(rare)}. "
             "Give more examples, or leave them out: --drop-rare."
         )
     if rare:
         left = sum(counts.pop(label) for label in rare)
         notes.append(f"Classes with fewer than {_LEAST} examples, {listed(rare)}: left out, {counted(left, 'row')}.")
     if len(counts) < 2:
-        found = f"only {shown(next(iter(counts)))}" if counts else "none"
-        raise DataError(f"Expected at least two classes in {shown(target)}, but there is {found}. Is this the right column?")
-    classes = _ordered(counts)
+        only = f"only {shown(next(iter(counts)))}" if counts else "none"
+        raise DataError(f"Expected at least two classes in {shown(target)}, but there is {only}. Is this the right column?")
+    classes = tuple(sorted(counts, key=Decimal if all(map(is_whole_number, counts)) else None))
     places = {label: place for place, label in enumerate(classes)}
     coded = [(row, places[text]) for row, text in enumerate(texts) if text in places]
     rows, codes = (np.array(part, dtype=np.int64) for part in zip(*coded, strict=True))
@@ -89,23 +83,23 @@ def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
 
 
 def parts_of(codes: Ints, validation: float, test: float, seed: int) -> SplitRows:
-    """Three parts by a seed, with every class in the same shares, and at least once, in each."""
+    """Split examples by a seed, with every class in the same proportions, and at least once, in each part."""
     generator = generator_for(torch.device("cpu"), seed, "parts")
-    found: tuple[list[Ints], ...] = ([], [], [])
+    parts: tuple[list[Ints], ...] = ([], [], [])
     for label in range(int(codes.max()) + 1):
         own = np.flatnonzero(codes == label)
         own = own[torch.randperm(len(own), generator=generator).numpy()]
-        held = [max(1, round(share * len(own))) for share in (validation, test)]
-        while sum(held) >= len(own):  # one has to be left to train on
-            held[int(np.argmax(held))] -= 1
-        for part, places in zip(found, np.split(own, [len(own) - sum(held), len(own) - held[1]]), strict=True):
+        sizes = [max(1, round(share * len(own))) for share in (validation, test)]
+        while sum(sizes) >= len(own):  # one has to be left to train on
+            sizes[int(np.argmax(sizes))] -= 1
+        for part, places in zip(parts, np.split(own, [len(own) - sum(sizes), len(own) - sizes[1]]), strict=True):
             part.append(places)
-    whole = [np.concatenate(part) for part in found]
+    whole = [np.concatenate(part) for part in parts]
     return SplitRows(*(part[torch.randperm(len(part), generator=generator).numpy()] for part in whole))
 
 
 def shared(train: Tensor, test: Tensor) -> int:
-    """How many inputs of the test part are those of a training example, too.
+    """Count the inputs of the test part that also occur in the training part.
 
     Examples:
         >>> shared(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[3, 4], [3, 5], [3, 4]]))
@@ -116,24 +110,24 @@ def shared(train: Tensor, test: Tensor) -> int:
 
 
 def _labels(column: Any, target: str, decimal: str) -> tuple[Any, list[str]]:
-    """Null where a label is said to be missing, and a note where a class is called like that."""
+    """Return labels with null for missing ones, and a note if a class is called like a missing label."""
     import pyarrow as pa
     from pyarrow import compute
 
     lower = compute.utf8_lower(column)
     column = compute.if_else(compute.is_in(lower, pa.array(_NO_NUMBER, pa.large_string())), None, column)
-    said = compute.is_in(lower, pa.array(sorted(MISSING), pa.large_string()))
-    others = compute.if_else(said, None, column)
+    missing = compute.is_in(lower, pa.array(sorted(MISSING), pa.large_string()))
+    others = compute.if_else(missing, None, column)
     truth = compute.is_in(others, pa.array(_TRUTH, pa.large_string())).to_numpy(zero_copy_only=False)
     if (_are_numbers(others, decimal) | truth).all():
         return others, []
-    kept = column.filter(compute.and_(said, column.is_valid())).unique().to_pylist()
+    kept = column.filter(compute.and_(missing, column.is_valid())).unique().to_pylist()
     return column, [f"Taken for classes of {shown(target)}, not for missing labels: {listed(kept)}."] if kept else []
 
 
-def _refuse_amounts(column: Any, counts: Counter[str], target: str, decimal: str) -> None:
-    """Raise where the target is an amount, or a text of its own in every row, rather than a class."""
-    whole = all(map(is_integer, counts))
+def _reject_amounts(column: Any, counts: Counter[str], target: str, decimal: str) -> None:
+    """Raise if the target is an amount, or a different text in every row, rather than a class."""
+    whole = all(map(is_whole_number, counts))
     if len(counts) > _MOST_NUMBERS and not whole and _are_numbers(column, decimal).all():
         what = f"{len(counts):,} different numbers, like {listed(list(counts)[:3])}: an amount rather than a class"
     elif len(counts) > _MOST_CLASSES:
@@ -145,8 +139,3 @@ def _refuse_amounts(column: Any, counts: Counter[str], target: str, decimal: str
 
 def _are_numbers(column: Any, decimal: str) -> npt.NDArray[np.bool_]:
     return parse_numbers([column], decimal).good[:, 0]
-
-
-def _ordered(labels: Sequence[str] | Counter[str]) -> tuple[str, ...]:
-    """Whole numbers by their size, everything else by its text."""
-    return tuple(sorted(labels, key=Decimal if all(map(is_integer, labels)) else None))

@@ -1,4 +1,4 @@
-"""What a training on a file says at its end."""
+"""The summary that is printed after a training on a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FEW = 200
 
 
 def scores_table(trained: Trained) -> Table:
-    """Scores on the test part with intervals, plain and with the temperature, if there is one."""
+    """Return the scores on the test part with intervals, plain and with the temperature, if there is one."""
     from rich import box
     from rich.table import Table
 
@@ -31,19 +31,19 @@ def scores_table(trained: Trained) -> Table:
     copies = trained.prepared.copies
     seen = f"{copies:,} of them like some that training has seen" if copies else "which training has not seen"
     title = f"{scores.n:,} test {trained.prepared.examples}, {seen}; intervals at {level:g} %"
-    made = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    found = {method_named(trained.model.about["settings"]["scheme"]).title: scores}
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
+    columns = {method_named(trained.model.about["settings"]["scheme"]).title: scores}
     if trained.model.temperature != 1:
-        found[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
-    for head in ("", *found):
-        made.add_column(head, justify="right" if head else "left", no_wrap=True)
+        columns[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
+    for head in ("", *columns):
+        table.add_column(head, justify="right" if head else "left", no_wrap=True)
     for name in _SHOWN:
-        made.add_row(scores.title(name), *(_cell(each, name) for each in found.values()))
-    return made
+        table.add_row(scores.title(name), *(_cell(each, name) for each in columns.values()))
+    return table
 
 
 def closing_words(trained: Trained) -> str:
-    """How the training ended, whether its confidence can be trusted, and what the numbers cannot say."""
+    """Say how the training ended, whether its confidence can be trusted, and how certain the numbers are."""
     history, scores = trained.history, trained.scores
     lines = [*(_course(each, who) for each, who in _trainings(history)), verdict(scores, None).text]
     lines += trained.notes[len(trained.prepared.notes) :]
@@ -56,7 +56,6 @@ def closing_words(trained: Trained) -> str:
 
 
 def _trainings(history: History) -> list[tuple[History, str]]:
-    """One training, or one for each member of an ensemble."""
     if not history.members:
         return [(history, "")]
     return [(each, f"Member {place}: ") for place, each in enumerate(history.members, 1)]

@@ -25,7 +25,7 @@ from calibayes.files.table_columns import (
 )
 from calibayes.tables import RowBlock
 from calibayes.tables.dates import date_parts, looks_like_dates
-from calibayes.tables.numbers import Floats, columns_at_once, number_problem, parse_numbers
+from calibayes.tables.numbers import Floats, ParsedNumbers, columns_at_once, number_problem, parse_numbers
 from calibayes.wording import counted, shown
 
 __all__ = ["TableCoding", "fit_table"]
@@ -38,30 +38,26 @@ _MOST_BYTES = 4 << 30
 _MOST_PLACES = 64
 _GAPS = 1.1
 _MOST_OF = 0.9
-_LARGEST = 1e150  # its square is a number, too
+_LARGEST = 1e150  # its square is finite, too
 _OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{2,4}( .*)?$"
 _COMMA = r"^[+-]?\d*,\d+$"
 
 
 @dataclass(frozen=True)
 class TableCoding:
-    """How the columns of a table become numbers.
-
-    Attributes:
-        columns: one by one, in the order of the numbers.
-    """
+    """The conversion of a table's columns to numbers, in their order."""
 
     kind: ClassVar[str] = "table"
     columns: tuple[InputColumn, ...]
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The columns that have to be there."""
+        """The columns that must be present."""
         return tuple(column.name for column in self.columns)
 
     @property
     def width(self) -> int:
-        """How many numbers an example has."""
+        """The number of inputs of an example."""
         return sum(column.width for column in self.columns)
 
     def encode(self, block: RowBlock) -> Tensor:
@@ -80,7 +76,12 @@ class TableCoding:
                 numbers[column.name] = (start, column)
             else:
                 coded[:, start : start + column.width] = column.encode(block)
-        for names, values in _number_groups(block, list(numbers)):
+        for names, parsed in _parsed_groups(block, list(numbers)):
+            if (bad := parsed.first_bad()) is not None:
+                row, name = bad[0], names[bad[1]]
+                raise block.problem(number_problem(block.cells(name)[row].as_py(), block.source.options.decimal), row, name)
+            values = parsed.values
+            _check_sizes(values, block, names)
             places, columns = zip(*(numbers[name] for name in names), strict=True)
             means, stds = (np.array([getattr(column, part) for column in columns]) for part in ("mean", "std"))
             coded[:, list(places)] = standardised(values, means, stds)
@@ -101,17 +102,12 @@ class TableCoding:
         return cls(columns)
 
 
-def _number_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], Floats]]:
-    """Yield the numbers ``[n, k]`` of some columns, a group of columns at a time; a cell that holds none is an error."""
-    decimal, step = block.source.options.decimal, columns_at_once(len(block.rows))
+def _parsed_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], ParsedNumbers]]:
+    """Yield columns as numbers, as many at a time as is fast."""
+    step = columns_at_once(len(block.rows))
     for begin in range(0, len(names), step):
         group = names[begin : begin + step]
-        parsed = parse_numbers([block.table.column(name) for name in group], decimal)
-        if (bad := parsed.first_bad()) is not None:
-            cell = block.cells(group[bad[1]])[bad[0]].as_py()
-            raise block.problem(number_problem(cell, decimal), bad[0], group[bad[1]])
-        _check_sizes(parsed.values, block, group)
-        yield group, parsed.values
+        yield group, parse_numbers([block.table.column(name) for name in group], block.source.options.decimal)
 
 
 def _check_sizes(values: Floats, block: RowBlock, names: Sequence[str]) -> None:
@@ -120,26 +116,25 @@ def _check_sizes(values: Floats, block: RowBlock, names: Sequence[str]) -> None:
         row = int(np.argmax(large.any(axis=1)))
         name = names[int(np.argmax(large[row]))]
         what = f"{shown(block.cells(name)[row].as_py())} is too large a number. "
-        raise block.problem(what + "Where it says that one is missing, leave the cell empty.", row, name)
+        raise block.problem(what + "If it stands for a missing value, leave the cell empty.", row, name)
 
 
 def fit_table(block: RowBlock, train: Rows, settings: DataSettings, taken: Sequence[str]) -> tuple[TableCoding, list[str]]:
-    """Find how a table becomes numbers, and what the user should know of it.
+    """Find the conversion of a table to numbers, and notes for the user.
 
-    What kind a column is of is seen from all rows; means, deviations and categories are those of the training part alone.
+    The kind of a column is decided by all rows; means, deviations and categories are those of the training part alone.
 
     Args:
         block: the rows, as texts.
         train: the places of the training part.
-        settings: which columns are left out, or are categories.
+        settings: which columns are ignored, or are categories.
         taken: columns that are something else.
     """
     left_out = {*taken, *settings.ignore}
     names = [name for name in block.table.column_names if name not in left_out]
-    step, columns, notes = columns_at_once(len(block.rows)), [], []
-    for begin in range(0, len(names), step):
-        group = names[begin : begin + step]
-        parsed = parse_numbers([block.table.column(name) for name in group], block.source.options.decimal)
+    columns: list[InputColumn] = []
+    notes: list[str] = []
+    for group, parsed in _parsed_groups(block, names):
         numeric: Flags = np.asarray(parsed.good.all(axis=0))
         fitted: InputColumn | str
         for place, name in enumerate(group):
@@ -179,7 +174,7 @@ def _fitted_numbers(values: Floats, train: Rows, rows: Rows, name: str) -> Numbe
 
 
 def _counts_rows(values: Floats, rows: Rows) -> bool:
-    """Return True if whole numbers go up with the rows, but for a few that were taken out before the file was written."""
+    """Return True if whole numbers go up with the rows, apart from a few gaps."""
     if len(values) < 3 or not ((np.diff(values) > 0).all() and (values == np.round(values)).all()):
         return False
     return bool(np.ptp(rows) <= np.ptp(values) <= _GAPS * np.ptp(rows))
@@ -193,14 +188,14 @@ def _fitted_texts(block: RowBlock, train: Rows, name: str, good: Flags, categori
     dates = looks_like_dates(whole, block.source.options.date_format)
     if categorical or not dates.all():
         if not categorical:
-            _refuse_half_numbers(block, name, whole, good, dates)
+            _reject_half_numbers(block, name, whole, good, dates)
         return _category(categories(block, name).take(train), name)
-    moments = date_parts(block, name)[train]  # one that cannot be read is found now, not at its turn
+    moments = date_parts(block, name)[train]
     return "is empty" if np.isnan(moments).all() else DateColumn.fit(name, moments)
 
 
 def _category(column: Any, name: str) -> CategoryColumn | str:
-    """Return the categories of the training part, each that is there twice, the most frequent of very many."""
+    """Return the categories of the training part: those that occur twice, or the most frequent of very many."""
     counts = {each["values"]: each["counts"] for each in column.value_counts().to_pylist() if each["values"] is not None}
     known, rows = [value for value, count in counts.items() if count > 1], len(column) - column.null_count
     if len(counts) == 1 and not column.null_count:
@@ -211,8 +206,8 @@ def _category(column: Any, name: str) -> CategoryColumn | str:
     return CategoryColumn(name, tuple(values), unknown=len(values) < len(counts), missing=column.null_count > 0)
 
 
-def _refuse_half_numbers(block: RowBlock, name: str, cells: Any, good: Flags, dates: Flags) -> None:
-    """Raise where texts are plainly meant for numbers or dates: as categories they would be worth nothing."""
+def _reject_half_numbers(block: RowBlock, name: str, cells: Any, good: Flags, dates: Flags) -> None:
+    """Raise if texts are clearly meant as numbers or dates: as categories they would be useless."""
     from pyarrow import compute
 
     empty = cells.is_null().to_numpy(zero_copy_only=False)

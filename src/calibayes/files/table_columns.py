@@ -1,4 +1,4 @@
-"""Columns of a table as numbers for a network: each kind of column knows how."""
+"""The kinds of columns of a table, and their conversion to numbers for a network."""
 
 from __future__ import annotations
 
@@ -11,95 +11,81 @@ import numpy.typing as npt
 from calibayes.files.checked_fields import Fields
 from calibayes.tables import RowBlock
 from calibayes.tables.dates import DATE_PARTS, date_parts
-from calibayes.tables.spelling import key
+from calibayes.tables.numbers import label_key
 
 __all__ = ["CategoryColumn", "DateColumn", "InputColumn", "NumberColumn", "categories", "column_from", "standardised"]
 
 Floats = npt.NDArray[np.float32]
-_FAR = 10.0  # standard deviations: a cell that lies further off counts as this far
+_FAR = 10.0  # standard deviations, to which values further from the mean are clipped
 _ROUNDING = 1e-12
 _MOST_VALUES = 100_000
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers, standardised; a missing one is the mean, and said to be missing where training had such.
-
-    Attributes:
-        name: of the column.
-        mean: of the training examples.
-        std: of the training examples.
-        missing: whether some of them were missing.
-    """
+    """Numbers, standardised by the training examples; a missing one is the mean, and is flagged if training had some."""
 
     kind: ClassVar[str] = "number"
     name: str
     mean: float
     std: float
-    missing: bool
+    missing: bool  # whether there is a flag for missing cells
 
     @classmethod
     def fit(cls, name: str, values: npt.NDArray[np.float64]) -> Self:
-        """What the training examples' values say."""
+        """Learn mean and standard deviation from the training examples."""
         known = values[~np.isnan(values)]
         return cls(name, float(known.mean()), float(_spread(known)), len(known) < len(values))
 
     @property
     def width(self) -> int:
-        """How many numbers become of a cell."""
+        """The number of inputs for a cell."""
         return 1 + self.missing
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a file."""
+        """Return everything, for a file."""
         return {"kind": self.kind, **asdict(self)}
 
     @classmethod
     def of(cls, fields: Fields) -> Self:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`."""
         return cls(fields.text("name"), fields.number("mean"), fields.number("std", positive=True), fields.flag("missing"))
 
 
 @dataclass(frozen=True)
 class DateColumn:
-    """Dates as day, month, weekday and hour, each standardised.
-
-    Attributes:
-        name: of the column.
-        means: of the parts, over the training examples.
-        stds: of the parts.
-        missing: whether some were missing.
-    """
+    """Dates as day, month, weekday and hour, each standardised by the training examples."""
 
     kind: ClassVar[str] = "date"
     name: str
     means: tuple[float, ...]
     stds: tuple[float, ...]
-    missing: bool
+    missing: bool  # whether there is a flag for missing cells
 
     @classmethod
     def fit(cls, name: str, values: npt.NDArray[np.float64]) -> Self:
-        """What the training examples' values say."""
+        """Learn mean and standard deviation from the training examples."""
         known = values[~np.isnan(values[:, 0])]
         return cls(name, tuple(known.mean(0).tolist()), tuple(_spread(known).tolist()), len(known) < len(values))
 
     @property
     def width(self) -> int:
-        """How many numbers become of a cell."""
+        """The number of inputs for a cell."""
         return len(DATE_PARTS) + self.missing
 
     def encode(self, block: RowBlock) -> Floats:
-        """Return the standardised parts, and whether the date is missing."""
+        """Return the standardised parts, and the flag of a missing date."""
         values = date_parts(block, self.name)
         known = standardised(values, self.means, self.stds)
         return np.concatenate([known, np.isnan(values[:, :1])], axis=1).astype(np.float32) if self.missing else known
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a file."""
+        """Return everything, for a file."""
         return {"kind": self.kind, **asdict(self), "means": list(self.means), "stds": list(self.stds)}
 
     @classmethod
     def of(cls, fields: Fields) -> Self:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`."""
         parts = len(DATE_PARTS)
         means, stds = fields.numbers("means", parts), fields.numbers("stds", parts, positive=True)
         if not len(means) == len(stds) == parts:
@@ -109,44 +95,37 @@ class DateColumn:
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Categories, a place for each that training knew well, and one for all others if training had such.
-
-    Attributes:
-        name: of the column.
-        values: the categories that have a place.
-        unknown: whether there is a place for others; without one they are zeros everywhere, as missing cells may be.
-        missing: whether there is a place for missing cells.
-    """
+    """Categories: an input for each that was frequent in training, and one for all others if training had some."""
 
     kind: ClassVar[str] = "category"
     name: str
-    values: tuple[str, ...]
-    unknown: bool
-    missing: bool
+    values: tuple[str, ...]  # the categories that have an input
+    unknown: bool  # whether there is an input for others; without one they are zeros everywhere, as missing cells may be
+    missing: bool  # whether there is an input for missing cells
 
     @property
     def width(self) -> int:
-        """How many numbers become of a cell."""
+        """The number of inputs for a cell."""
         return len(self.values) + self.unknown + self.missing
 
     def encode(self, block: RowBlock) -> Floats:
-        """Return a one in the place of each cell's category."""
+        """Return a one at the place of each cell's category."""
         column, places = self._places(block)
-        found = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
+        codes = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False)
         absent = column.is_null().to_numpy(zero_copy_only=False)
-        coded = np.zeros((len(found), len(self.values) + 2), dtype=np.float32)
-        coded[np.arange(len(found)), np.where(absent, len(self.values) + 1, found)] = 1
+        coded = np.zeros((len(codes), len(self.values) + 2), dtype=np.float32)
+        coded[np.arange(len(codes)), np.where(absent, len(self.values) + 1, codes)] = 1
         kept = [*range(len(self.values)), *([len(self.values)] * self.unknown), *([len(self.values) + 1] * self.missing)]
         return coded[:, kept]
 
     def unseen(self, block: RowBlock) -> tuple[int, int, str | None]:
-        """How many cells have no place of their own, of how many that are filled, and the first of them."""
+        """Return the number of filled cells whose category has no input, of all filled cells, and the first such category."""
         column, places = self._places(block)
-        strange = column.filter(places.is_null()).drop_null()
-        return len(strange), len(column) - column.null_count, strange[0].as_py() if len(strange) else None
+        unseen = column.filter(places.is_null()).drop_null()
+        return len(unseen), len(column) - column.null_count, unseen[0].as_py() if len(unseen) else None
 
     def _places(self, block: RowBlock) -> tuple[Any, Any]:
-        """The cells, and the place of each among the values; null where it has none."""
+        """Return the cells, and the place of each among the values; null where it has none."""
         import pyarrow as pa
         from pyarrow import compute
 
@@ -154,12 +133,12 @@ class CategoryColumn:
         return column, compute.index_in(column, pa.array(self.values, pa.large_string()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, for a file."""
+        """Return everything, for a file."""
         return {"kind": self.kind, **asdict(self), "values": list(self.values)}
 
     @classmethod
     def of(cls, fields: Fields) -> Self:
-        """The inverse of `to_dict`."""
+        """Invert `to_dict`."""
         values = fields.texts("values", _MOST_VALUES)
         return cls(fields.text("name"), values, fields.flag("unknown"), fields.flag("missing"))
 
@@ -170,19 +149,19 @@ _KINDS: dict[str, Any] = {each.kind: each for each in (NumberColumn, DateColumn,
 
 
 def column_from(fields: Fields) -> InputColumn:
-    """The column that a file describes."""
+    """Return the column that a file describes."""
     column: InputColumn = _KINDS[fields.text("kind", tuple(_KINDS))].of(fields)
     return column
 
 
 def _spread(known: npt.NDArray[np.float64]) -> Any:
-    """Standard deviations; 1 where there is none but for rounding."""
+    """Return standard deviations; 1 where they are zero up to rounding."""
     stds = known.std(0)
     return np.where(stds > _ROUNDING * np.abs(known).max(0), stds, 1.0)
 
 
 def standardised(values: npt.NDArray[np.float64], means: Any, stds: Any) -> Floats:
-    """Return values as standard deviations from the mean, 0 where they are missing."""
+    """Return values in standard deviations from the mean, 0 where they are missing."""
     scaled = np.clip((values - np.array(means)) / np.array(stds), -_FAR, _FAR)
     return np.where(np.isnan(scaled), 0.0, scaled).astype(np.float32)
 
@@ -192,4 +171,4 @@ def categories(block: RowBlock, name: str) -> Any:
     import pyarrow as pa
 
     column = block.cells(name).dictionary_encode()
-    return pa.array([key(text) for text in column.dictionary.to_pylist()], pa.large_string()).take(column.indices)
+    return pa.array([label_key(text) for text in column.dictionary.to_pylist()], pa.large_string()).take(column.indices)

@@ -1,4 +1,4 @@
-"""Train a classifier on a file, and see what it is worth on rows that it has not seen."""
+"""Train a classifier on a file, and measure it on held-out rows."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ __all__ = ["Trained", "train"]
 
 _BATCH = 512
 _ENOUGH = 100  # validation examples for a temperature to be worth recommending
-_WORTH = 0.01  # nats of the validation NLL: below, a temperature changes nothing that matters
+_WORTH = 0.01  # nats of the validation NLL: below, a temperature makes no real difference
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A model, and how it came about.
+    """A trained model, and a record of its training.
 
     Attributes:
-        model: what was trained.
+        model: the trained model.
         history: of the training.
         scores: on the test part.
         scaled: on the test part, with the temperature.
-        helps: whether the temperature lowers the validation NLL by more than a hundredth, with examples enough to tell.
+        helps: whether the temperature clearly lowers the validation NLL, with enough examples to tell.
         prepared: the data.
-        notes: what the user should know.
+        notes: for the user.
     """
 
     model: Model
@@ -66,10 +66,10 @@ def train(
 
     Args:
         path: the file or folder.
-        settings: everything that can be set; or by name:
+        settings: all settings, or by name:
         others: settings by their names in `TrainSettings`.
-        say: is told what the user should know, as soon as it is known.
-        progress: show a progress line; by default not, and with None where standard error is a terminal.
+        say: called with each note for the user.
+        progress: show a progress line; with None if standard error is a terminal.
 
     Examples:
         >>> from pathlib import Path
@@ -89,9 +89,7 @@ def train(
             say(note)
     plan = build(chosen.scheme, member_networks(partial(_network, prepared), chosen.seed), **chosen.of_method())
     own = fit_arguments(
-        plan,
-        optimizer=lambda parameters: torch.optim.Adam(parameters, lr=chosen.learning_rate),
-        samples=chosen.samples,
+        plan, optimizer=lambda parameters: torch.optim.Adam(parameters, lr=chosen.learning_rate), samples=chosen.samples
     )
     posterior = plan.posterior
     history = fit(
@@ -119,22 +117,14 @@ def _network(prepared: Prepared, seed: int) -> nn.Module:
 
 
 def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, history: History) -> Trained:
-    """The model with a temperature from the validation part, and its scores on the test part."""
+    """Fit the temperature on the validation part, and score the model on the test part."""
     splits, notes = prepared.splits, list(prepared.notes)
-    (held_out, held_out_labels), (tested, labels) = (
-        (
-            predict(
-                posterior,
-                x,
-                samples=samples_for(posterior, settings.predictive_samples),
-                batch_size=_BATCH,
-                seed=settings.seed,
-                dtype=torch.float64,
-            ).probs,
-            y,
-        )
-        for x, y in (splits.validation, splits.test)
+    samples = samples_for(posterior, settings.predictive_samples)
+    held_out, tested = (
+        predict(posterior, x, samples=samples, batch_size=_BATCH, seed=settings.seed, dtype=torch.float64).probs
+        for x, _ in (splits.validation, splits.test)
     )
+    held_out_labels, labels = splits.validation[1], splits.test[1]
     scaling, why_none = temperature_or_identity(held_out, held_out_labels)
     if why_none is not None:
         notes.append(why_none)
@@ -163,7 +153,7 @@ def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, h
 
 
 def _opening(prepared: Prepared, settings: TrainSettings) -> str:
-    """What is about to happen."""
+    """Describe the training that is about to start."""
     counts = [len(part[1]) for part in (prepared.splits.train, prepared.splits.validation, prepared.splits.test)]
     weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if isinstance(value, float) and value}
     scheme = method_named(settings.scheme).title + "".join(

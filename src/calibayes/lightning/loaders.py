@@ -1,4 +1,4 @@
-"""Facts from a Trainer's dataloaders: how many examples there are, whose they are, and in which order they come."""
+"""The examples of a Trainer's dataloaders: their number, each process's share of them, and their order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from lightning.pytorch.utilities import CombinedLoader
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SubsetRandomSampler, WeightedRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
-from calibayes.data.sources import Batch, as_batch, examples_of
+from calibayes.data.sources import examples_of
 from calibayes.data.sources.datasets import DatasetSource
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for
-from calibayes.training.framework_run import TrainingData
+from calibayes.training.norm_statistics import TrainingData
+from calibayes.training.training_hooks import LoaderData
 
 __all__ = ["flat", "number_of_examples", "own_examples", "shuffle_by_epoch", "training_data"]
 
@@ -24,33 +25,31 @@ _USUAL_BATCH = 128
 
 def flat(loaders: Any) -> list[Any]:
     """The dataloaders of a Trainer, which may be one, or a list or dict of them, as a list."""
-    found: list[Any] = CombinedLoader(loaders, "sequential").flattened
-    return found
+    return list(CombinedLoader(loaders, "sequential").flattened)
 
 
 def number_of_examples(loaders: Any) -> int:
     """Return the number of examples in the data set behind the train dataloader, in all processes together."""
-    found = flat(loaders)
-    dataset = examples_of(found[0]) if isinstance(found[0], DataLoader) else getattr(found[0], "dataset", None)
-    if len(found) > 1 or isinstance(dataset, IterableDataset) or not isinstance(dataset, Sized):
-        what = f"there are {len(found)} train dataloaders" if len(found) > 1 else _described(found[0], dataset)
-        raise DataError(
-            f"The weight of the KL term needs the number of training examples, but {what}. "
-            "Say how many there are: `CalibayesModule(..., dataset_size=50_000)`."
-        )
-    return len(dataset)
-
-
-def _described(loader: Any, dataset: Any) -> str:
-    if dataset is None:
-        return f"the train dataloader, a {type(loader).__name__}, has no `dataset`"
-    return f"the data set of the train dataloader, a {type(dataset).__name__}, has no length"
+    loader, *others = flat(loaders)
+    dataset = examples_of(loader) if isinstance(loader, DataLoader) else getattr(loader, "dataset", None)
+    if not others and not isinstance(dataset, IterableDataset) and isinstance(dataset, Sized):
+        return len(dataset)
+    if others:
+        reason = f"there are {len(others) + 1} train dataloaders"
+    elif dataset is None:
+        reason = f"the train dataloader, a {type(loader).__name__}, has no `dataset`"
+    else:
+        reason = f"the data set of the train dataloader, a {type(dataset).__name__}, has no length"
+    raise DataError(
+        f"The weight of the KL term needs the number of training examples, but {reason}. "
+        "Pass their number: `CalibayesModule(..., dataset_size=50_000)`."
+    )
 
 
 def own_examples(loader: Any) -> int | None:
-    """Return how many examples of a dataloader are this process's own; ``None`` if all that it yields are.
+    """Return how many examples of a dataloader belong to this process; ``None`` if all that it yields do.
 
-    A DistributedSampler gives every process equally many, and some at the end for the second time if need be.
+    A DistributedSampler gives every process equally many, and repeats some at the end if need be.
     """
     for sampler in _samplers(loader):
         if isinstance(sampler, DistributedSampler):
@@ -61,9 +60,8 @@ def own_examples(loader: Any) -> int | None:
 def shuffle_by_epoch(loaders: Any, seed: int, epoch: int, rank: int) -> None:
     """Let the order in which dataloaders shuffle depend on seed and epoch alone, so that a resumed run has the same.
 
-    Each gets a generator for the seeds of its workers, too: drawn from the global one, they would leave that in another state
-    in a resumed run, which makes its first iterator at another time. Those are each process's own, so that no two change
-    their examples alike.
+    Each also gets a generator for the seeds of its workers, different in every process. Seeds drawn from the global generator
+    would change its state in a resumed run, which makes its first iterator at another time.
     """
     for loader in flat(loaders):
         if isinstance(loader, DataLoader):
@@ -76,13 +74,10 @@ def shuffle_by_epoch(loaders: Any, seed: int, epoch: int, rank: int) -> None:
 def training_data(loaders: Any, processes: int) -> TrainingData:
     """All the training data, to be read once more: from the data set where it has a length, else as the dataloader has them.
 
-    Args:
-        loaders: the train dataloader.
-        processes: how many there are; each reads everything, in batches that are those of all of them together.
+    Each of ``processes`` reads everything, in the batches of all of them together.
     """
-    found = flat(loaders)
-    loader = found[0]
-    if len(found) == 1 and isinstance(loader, DataLoader) and loader.batch_sampler is not None:
+    loader, *others = flat(loaders)
+    if not others and isinstance(loader, DataLoader) and loader.batch_sampler is not None:
         examples = examples_of(loader)
         if not isinstance(examples, IterableDataset) and isinstance(examples, Sized):
             size = loader.batch_size or getattr(loader.batch_sampler, "batch_size", None) or _USUAL_BATCH
@@ -92,20 +87,7 @@ def training_data(loaders: Any, processes: int) -> TrainingData:
             f"The posterior needs all training examples once more, but each of {processes} processes has a part of them. Use a "
             "train dataloader of a Dataset with `__len__`, which makes batches of its examples."
         )
-    return _LoaderOrder(loaders)
-
-
-class _LoaderOrder:
-    """Batches as a dataloader has them."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
-        return self.ordered()
-
-    def ordered(self) -> Iterator[Batch]:
-        return (as_batch(batch, "train") for batch in self._loader)
+    return LoaderData(loaders, "train")
 
 
 def _samplers(loader: Any) -> Iterator[Any]:

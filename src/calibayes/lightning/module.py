@@ -15,26 +15,23 @@ from calibayes.checks import integer, positive_integer
 from calibayes.data.sources import Batch, as_batch
 from calibayes.errors import InvalidArgumentError
 from calibayes.lightning.loaders import number_of_examples, shuffle_by_epoch, training_data
-from calibayes.lightning.posterior_callback import LightningPosteriorCallback
 from calibayes.lightning.predicting_module import PredictingModule
-from calibayes.lightning.sampled_network import SampledNetwork, sampled_members
-from calibayes.lightning.trainer_settings import planned_epochs
-from calibayes.lightning.unused_parameters import idle_parameters, with_idle
+from calibayes.lightning.sampled_network import SampledNetwork, idle_parameters
+from calibayes.lightning.trainer_callback import LightningPosteriorCallback, planned_epochs
 from calibayes.methods import build, method_named
 from calibayes.methods.fit_arguments import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
-from calibayes.objective.term_values import Terms
+from calibayes.objective.terms import Terms
 from calibayes.posterior import Point
 from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.posterior.ensemble import member_seed
 from calibayes.predictive import Samples
 from calibayes.randomness import seed_globally
-from calibayes.training.data_terms import TrainingPosition
-from calibayes.training.framework_run import FrameworkRun, TrainingData, checked_averaging
-from calibayes.training.optimizers import OptimizerFactory, made_optimizer
-from calibayes.training.schedulers import SchedulerFactory
-from calibayes.training.step import check_finite, handles_kl
-from calibayes.training.trainable_dtypes import check_full_precision
-from calibayes.training.weight_averaging import Averaging
+from calibayes.training.micro_batches import TrainingPosition
+from calibayes.training.optimizers import OptimizerFactory, SchedulerFactory, check_interval, handles_kl, made_optimizer
+from calibayes.training.training_hooks import TrainingHooks
+from calibayes.training.weight_averaging import Averaging, check_averaging
+from calibayes.training.weight_checks import check_finite, check_full_precision
 
 __all__ = ["CalibayesModule"]
 
@@ -44,8 +41,8 @@ class CalibayesModule(PredictingModule):
 
     Every step draws the same $\theta_r$ in all processes and takes the calibration term, and batch norms, over the batch of
     all of them, so that training under ``strategy="ddp"`` gives the weights of a single process. Batches are
-    ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``. Each member of an `Ensemble` is trained on its own loss, with
-    noise, dropout, running statistics and clipping of its own, on the same batches.
+    ``(x, y)``, ``((x1, x2), y)`` or dicts with ``"labels"``. The members of an `Ensemble` are trained on the same batches,
+    with separate losses, noise, dropout, running statistics and clipping.
 
     Logged are ``train_loss`` and its terms by name, say ``cross_entropy``, ``calibration`` and ``kl``, at every step (of an
     `Ensemble` the means over its members), and ``val_nll``, ``val_accuracy``, ``val_ece`` and ``val_brier`` (``test_…``) of
@@ -96,17 +93,10 @@ class CalibayesModule(PredictingModule):
         seed: int = 0,
     ) -> None:
         check_batch_terms(checked_objective(objective), "CalibayesModule", logged=("train_loss",))
-        if scheduler_interval not in ("epoch", "step"):
-            raise InvalidArgumentError(
-                f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {scheduler_interval!r}."
-            )
-        super().__init__(
-            posterior if isinstance(posterior, Posterior) else Point(posterior),
-            checked_averaging(averaging),
-            evaluation_samples,
-            prediction_samples,
-            integer("seed", seed),
-        )
+        check_interval(scheduler_interval)
+        check_averaging(averaging)
+        wrapped = posterior if isinstance(posterior, Posterior) else Point(posterior)
+        super().__init__(wrapped, averaging, evaluation_samples, prediction_samples, integer("seed", seed))
         self.objective = objective
         self.samples = positive_integer("samples", samples) if self.posterior.num_bayesian else 1
         self.dataset_size = dataset_size if dataset_size == "auto" else positive_integer("dataset_size", dataset_size)
@@ -114,7 +104,7 @@ class CalibayesModule(PredictingModule):
         self._plan = {"interval": scheduler_interval, "monitor": monitor}
         self._size = 1
         self._networks: list[SampledNetwork] = []
-        self._telling = LightningPosteriorCallback()
+        self._callback = LightningPosteriorCallback()
         self._idle: list[nn.Parameter] = []
         self._accumulated = 1
 
@@ -141,14 +131,14 @@ class CalibayesModule(PredictingModule):
 
     def configure_optimizers(self) -> Any:
         """Make the optimiser and the scheduler from their factories."""
-        made = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
+        optimizer = made_optimizer(self._optimizer, self.posterior, self.objective, self._examples)
         if self._scheduler is None:
-            return made
-        return {"optimizer": made, "lr_scheduler": {"scheduler": self._scheduler(made), **self._plan}}
+            return optimizer
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self._scheduler(optimizer), **self._plan}}
 
     def configure_callbacks(self) -> list[Any]:
         """The callback that tells the posterior about steps and epochs; a subclass with others adds them to these."""
-        return [self._telling]
+        return [self._callback]
 
     # --- training ---
 
@@ -163,7 +153,7 @@ class CalibayesModule(PredictingModule):
         instead = f"Use `net.float()`, and `Trainer(precision='bf16-mixed')` instead of {trainer.precision!r}."
         check_full_precision(self.posterior, instead)
         self.posterior.train()
-        self._run = None
+        self._training_hooks = None
 
     def on_train_start(self) -> None:
         """Find out how many examples there are, and tell the posterior how many epochs."""
@@ -172,33 +162,41 @@ class CalibayesModule(PredictingModule):
         # After its sanity check Lightning sets attributes of modules that it knows, and those of the network are not among
         # them: in evaluation mode its batch norms would pass for frozen ones, which processes need not share.
         self.posterior.train()
-        self._networks = sampled_members(self.posterior, self.samples, self.seed, self._processes())
-        self._run = self._telling.run = FrameworkRun(self.posterior, self.averaging, self._data, self.seed)
-        resumed = self.trainer.ckpt_path is not None
-        self._run.begin(planned_epochs(self.trainer), resumed=resumed, saved=self._saved_average if resumed else None)
+        processes = self._processes()
+        self._networks = [
+            SampledNetwork(member, self.samples, member_seed(self.seed, index), processes)
+            for index, member in enumerate(self.posterior.members)
+        ]
+        trainer = self.trainer
+        self._training_hooks = self._callback.hooks = TrainingHooks(
+            self.posterior, self.averaging, lambda: training_data(trainer.train_dataloader, trainer.world_size), self.seed
+        )
+        resumed = trainer.ckpt_path is not None
+        self._training_hooks.begin(planned_epochs(trainer), resumed=resumed, saved=self._saved_average if resumed else None)
 
     def on_train_epoch_start(self) -> None:
-        """Let what is random in the data depend on seed and epoch."""
+        """Let randomness in the data depend on seed and epoch."""
         self._warn_of_accumulation()
         shuffle_by_epoch(self.trainer.train_dataloader, self.seed, self.current_epoch, self.global_rank)
         self._seed_data(0)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """The loss of one batch of all processes: the sum of the members' own."""
-        found, place = as_batch(batch, "train"), TrainingPosition(self.current_epoch, batch_idx, self.global_step)
-        members = [self._terms(network, found, place) for network in self._networks]
+        examples, place = as_batch(batch, "train"), TrainingPosition(self.current_epoch, batch_idx, self.global_step)
+        members = [self._terms(network, examples, place) for network in self._networks]
         # One transfer, in the loss's own type: not every device has float64.
         numbers = [[value.detach().to(terms.total.dtype) for value in terms] for terms in members]
         total, *means = torch.stack([torch.stack(each) for each in numbers]).mean(0).tolist()
         values = dict(zip(members[0].values, means, strict=True))
         check_finite(values, place, "`Trainer(gradient_clip_val=1.0)`")
-        self.log("train_loss", total, prog_bar=True, batch_size=found.total)
-        self.log_dict(values, batch_size=found.total)
+        self.log("train_loss", total, prog_bar=True, batch_size=examples.total)
+        self.log_dict(values, batch_size=examples.total)
         loss = sum([terms.total for terms in members[1:]], start=members[0].total)
-        if self.trainer.world_size == 1:
-            return loss
-        self._idle = idle_parameters(loss, self.posterior.parameters())
-        return with_idle(loss, self._idle)
+        if self.trainer.world_size > 1:
+            self._idle = idle_parameters(loss, self.posterior.parameters())
+            for parameter in self._idle:  # a gradient of zero
+                loss = loss + 0.0 * parameter.sum()
+        return loss
 
     def _terms(self, network: SampledNetwork, batch: Batch, place: TrainingPosition) -> Terms:
         """The objective of one member."""
@@ -226,13 +224,13 @@ class CalibayesModule(PredictingModule):
             nn.utils.clip_grad_norm_(member.parameters(), gradient_clip_val)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Let what is random in the next batch depend on its place, and on the process."""
+        """Let randomness in the next batch depend on its position, and on the process."""
         self._seed_data(batch_idx + 1)
 
     def on_train_end(self) -> None:
         """Give the posterior the average of the weights, if there is one, and tell it that training is over."""
-        assert self._run is not None
-        self._run.finish()
+        assert self._training_hooks is not None
+        self._training_hooks.finish()
 
     def _examples(self) -> int:
         """$|D|$."""
@@ -243,15 +241,11 @@ class CalibayesModule(PredictingModule):
             assert self.trainer.estimated_stepping_batches
         return number_of_examples(self.trainer.train_dataloader)
 
-    def _data(self) -> TrainingData:
-        return training_data(self.trainer.train_dataloader, self.trainer.world_size)
-
     def _seed_data(self, batch: int) -> None:
-        """Let what is random in a batch of this process depend on its place."""
         seed_globally(self.seed, "data", self.current_epoch, batch, self.global_rank, everything=True)
 
     def _warn_of_accumulation(self) -> None:
-        """Tell what accumulated batches do to the terms, once for each number: a callback may change it."""
+        """Warn of what accumulated batches do to the terms, once for each number of them: a callback may change it."""
         count = self.trainer.accumulate_grad_batches
         names = [term.name for term in self.objective.terms if term.weight(self.global_step, 1) > 0]
         if count > 1 and count != self._accumulated and names:

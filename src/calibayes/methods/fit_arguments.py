@@ -19,14 +19,9 @@ __all__ = ["fit_arguments", "fit_settings", "member_networks", "plain_values", "
 
 
 def fit_arguments(plan: Plan, **own: Any) -> dict[str, Any]:
-    """The arguments of `calibayes.fit`: a door's own, and over them what the method needs.
+    """The arguments of `calibayes.fit`: the caller's own, overridden by those that the method's plan needs.
 
-    The door's optimiser stands in the place of the usual one, but not of one that the method needs, such as natural gradients
-    or weight decay.
-
-    Args:
-        plan: the method, applied to a network.
-        own: the door's arguments.
+    The caller's optimiser replaces the usual one, but not one that the method needs, such as natural gradients or weight decay.
     """
     needed = dict(plan.fit)
     optimizer = needed.get("optimizer")
@@ -36,14 +31,7 @@ def fit_arguments(plan: Plan, **own: Any) -> dict[str, Any]:
 
 
 def fit_settings(plan: Plan, known: Collection[str], method: str, door: str) -> dict[str, Any]:
-    """The plan's arguments of `calibayes.fit`, or an error if the door has no such setting.
-
-    Args:
-        plan: of the method.
-        known: the arguments that the door has, too.
-        method: the method's name.
-        door: what the user has called.
-    """
+    """The plan's arguments of `calibayes.fit`, or an error if ``door``, which the user has called, does not know them."""
     for name, value in plan.fit.items():
         if name not in known:
             raise InvalidArgumentError(
@@ -53,11 +41,7 @@ def fit_settings(plan: Plan, known: Collection[str], method: str, door: str) -> 
 
 
 def member_networks(make: Callable[[int], nn.Module], seed: int) -> Callable[[], nn.Module]:
-    """A function that makes the network of every member in turn: of the first by ``seed``, of others by seeds derived from it.
-
-    Args:
-        make: makes a network by a seed.
-        seed: of the ensemble.
+    """A function that makes every member's network in turn: the first from ``seed``, the others from seeds derived from it.
 
     Examples:
         >>> make = member_networks(lambda seed: torch.nn.Linear(4, 3), seed=0)
@@ -70,12 +54,12 @@ def member_networks(make: Callable[[int], nn.Module], seed: int) -> Callable[[],
 
 
 def prepared_network(method: str, net: nn.Module) -> nn.Module:
-    """The network, with a layer of dropout where the method needs one and there is none: for networks that a door chose."""
+    """The network, with dropout added if the method needs it and the network has none: for networks not chosen by the user."""
     return with_dropout(net) if method_named(method).needs_dropout else net
 
 
 def prediction_passes(posterior: Posterior, samples: int) -> int:
-    """Return how many networks a prediction with so many samples runs, over all members.
+    """Return how many networks a prediction with this many samples runs, over all members.
 
     Examples:
         >>> point = calibayes.Point(torch.nn.Linear(4, 3))
@@ -87,7 +71,7 @@ def prediction_passes(posterior: Posterior, samples: int) -> int:
 
 
 def plain_values(value: Any) -> Any:
-    """Settings as JSON can hold them: what is neither a number, a text nor a collection of them is as it prints.
+    """Settings as JSON can hold them; anything but numbers, texts and collections of them is replaced by its `repr`.
 
     Examples:
         >>> plain_values({"members": 3, "loss": calibayes.CrossEntropy(label_smoothing=0.1)})

@@ -6,40 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibayes.methods.member_networks import one_network
 from calibayes.methods.method_settings import MethodSettings
-from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.registry import Method, Network, Plan, one_network
 from calibayes.posterior import MeanField
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where
 from calibayes.schedules import Schedule
 from calibayes.training.natural_gradient import NaturalGradient
 
-__all__ = [
-    "BNN",
-    "CA_BNN",
-    "NATURAL",
-    "WARM",
-    "CalibratedMeanField",
-    "MeanFieldSettings",
-    "NaturalGradientSettings",
-    "WarmMeanField",
-]
+__all__ = ["BNN", "CA_BNN", "NATURAL", "WARM", "MeanFieldSettings", "WarmMeanField"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanFieldSettings(MethodSettings):
-    r"""The settings of BNN.
-
-    Attributes:
-        beta: $\beta$, the weight of the KL.
-        prior_std: standard deviation of the prior.
-        init_std: standard deviation that the posterior starts with.
-        prior_mean: centre of the prior, as in `calibayes.MeanField`.
-        where: which weights have a distribution, likewise.
-        epochs_before: epochs, or a share of them, that are trained as a point first.
-        samples: $R$, samples of the weights a step.
-    """
+    r"""The settings of BNN: those of `calibayes.MeanField`, the weight $\beta$ of the KL, and $R$ ``samples`` per step."""
 
     beta: Schedule = 0.1
     prior_std: float | Mapping[str, float] = 0.05
@@ -51,14 +31,8 @@ class MeanFieldSettings(MethodSettings):
 
     def posterior(self, net: Network) -> MeanField:
         """The posterior over a network's weights."""
-        return MeanField(
-            one_network(net),
-            prior_std=self.prior_std,
-            init_std=self.init_std,
-            where=self.where,
-            prior_mean=self.prior_mean,
-            epochs_before=self.epochs_before,
-        )
+        settings = (self.prior_std, self.init_std, self.where, self.prior_mean, self.epochs_before)
+        return MeanField(one_network(net), *settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +44,10 @@ class CalibratedMeanField(MeanFieldSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class WarmMeanField(MeanFieldSettings):
-    r"""The settings of a mean field that starts from a trained point: a wide prior, a small $\beta$ and a narrow start."""
+    r"""The settings of a mean field that starts from a trained point: a wide prior and a small $\beta$."""
 
     beta: Schedule = 0.01
     prior_std: float | Mapping[str, float] = 0.3
-    init_std: float | Mapping[str, float] = 0.01
     epochs_before: float = 0.5
 
 
@@ -87,7 +60,6 @@ class NaturalGradientSettings(MeanFieldSettings):
         decay_rates: of the gradient's and the curvature's averages.
     """
 
-    beta: Schedule = 0.1
     prior_std: float | Mapping[str, float] = 0.3
     init_std: float | Mapping[str, float] = 0.03
     natural_rate: float = 0.01
@@ -96,10 +68,7 @@ class NaturalGradientSettings(MeanFieldSettings):
     def fit(self, **others: Any) -> dict[str, Any]:
         """Arguments of `calibayes.fit`."""
         optimizer = NaturalGradient(
-            lr=self.natural_rate,
-            betas=self.decay_rates,
-            point_lr=self.learning_rate,
-            point_weight_decay=self.weight_decay,
+            self.natural_rate, self.decay_rates, point_lr=self.learning_rate, point_weight_decay=self.weight_decay
         )
         return {**super().fit(**others), "optimizer": optimizer}
 

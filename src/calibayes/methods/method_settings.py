@@ -28,11 +28,7 @@ Put a `calibayes.InputDropout` in front of the network as well. Both numbers are
 class UsualOptimizer:
     """Adam, or AdamW where there is weight decay; fused, which is the same update in one pass.
 
-    It is what a method uses that needs no optimiser of its own, so a door that has one may put it in this place.
-
-    Attributes:
-        learning_rate: at the start.
-        weight_decay: that of AdamW; 0 for plain Adam.
+    Methods that need no particular optimiser use it, so a caller that has one may replace it.
     """
 
     learning_rate: float
@@ -72,16 +68,12 @@ class MethodSettings:
             raise InvalidArgumentError(f"Expected `weight_decay` to be at least 0, but got {self.weight_decay!r}.")
 
     def objective(self, beta: Schedule = 0.0) -> Objective:
-        r"""The loss with the calibration term, if there is one, and the KL weighed by $\beta$."""
+        r"""The loss with the calibration term, if there is one, and the KL weighted by $\beta$."""
         measure = WMMCE() if self.calibration is None else self.calibration
         loss = CrossEntropy() if self.loss is None else self.loss
         return Objective(lam=self.lam, beta=beta, calibration=measure, loss=loss)
 
-    def optimizer(self) -> UsualOptimizer:
-        """Adam, or AdamW where there is weight decay."""
-        return UsualOptimizer(self.learning_rate, self.weight_decay)
-
     def fit(self, **others: Any) -> dict[str, Any]:
         """Arguments of `calibayes.fit`."""
         averaging = {} if self.ema is None else {"averaging": EMA(self.ema)}
-        return {"optimizer": self.optimizer(), **averaging, **others}
+        return {"optimizer": UsualOptimizer(self.learning_rate, self.weight_decay), **averaging, **others}

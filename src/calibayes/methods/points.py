@@ -1,29 +1,17 @@
-"""Methods with one value per weight: the plain network, and what makes it better at hardly any cost."""
+"""Methods with one value per weight: the plain network, and cheap improvements on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from calibayes.methods.member_networks import one_network
 from calibayes.methods.method_settings import MethodSettings
-from calibayes.methods.registry import Method, Network, Plan
+from calibayes.methods.registry import Method, Network, Plan, one_network
 from calibayes.objective import CrossEntropy, Focal
 from calibayes.objective.losses import Loss
 from calibayes.posterior import MCDropout, Point
 from calibayes.schedules import Schedule
 
-__all__ = [
-    "AVERAGED",
-    "CA_FNN",
-    "DROPOUT",
-    "FNN",
-    "FOCAL",
-    "SMOOTHED",
-    "CalibratedPoint",
-    "Dropout",
-    "FocalPoint",
-    "SmoothedPoint",
-]
+__all__ = ["AVERAGED", "CA_FNN", "DROPOUT", "FNN", "FOCAL", "SMOOTHED"]
 
 
 @dataclass(frozen=True, kw_only=True)

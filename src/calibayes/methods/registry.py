@@ -1,8 +1,8 @@
-"""The registry of methods: a name, what can be set, and how a network becomes something to train."""
+"""The registry of methods: a name, settings, and a plan for training a network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -15,7 +15,7 @@ from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.wording import did_you_mean
 
-__all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "register_method"]
+__all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "one_network", "register_method"]
 
 GROUP = "calibayes.methods"
 """The entry points by which other packages register methods."""
@@ -24,18 +24,22 @@ S = TypeVar("S", bound=MethodSettings)
 Network = nn.Module | Callable[[], nn.Module]
 
 
-class Plan(NamedTuple):
-    """A method applied to a network: all that `calibayes.fit` needs besides the data.
+def one_network(net: Network) -> nn.Module:
+    """The given network, or the one that a given function makes."""
+    network = net if isinstance(net, nn.Module) or not callable(net) else net()
+    if not isinstance(network, nn.Module):
+        raise InvalidArgumentError(
+            f"Expected `net` to be a torch.nn.Module or a function that makes one, but got {type(network).__name__}."
+        )
+    return network
 
-    Attributes:
-        posterior: what is trained.
-        objective: what is minimised.
-        fit: further arguments of `calibayes.fit`, by name.
-    """
+
+class Plan(NamedTuple):
+    """A method applied to a network: all that `calibayes.fit` needs besides the data."""
 
     posterior: Posterior
     objective: Objective
-    fit: dict[str, Any]
+    fit: dict[str, Any]  # further arguments of `calibayes.fit`, by name
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Method(Generic[S]):
         summary: one sentence for users.
         settings: a frozen dataclass, a subclass of `MethodSettings`; everything in it has a default.
         plan: makes a `Plan` of a network and settings.
-        needs_dropout: whether the network must have dropout; networks that doors choose themselves then get a layer of it.
+        needs_dropout: whether the network must have dropout; networks not chosen by the user then get a layer of it.
     """
 
     name: str
@@ -72,12 +76,11 @@ class Method(Generic[S]):
 
     def configured(self, **settings: Any) -> S:
         """The settings, or an error that names one that this method does not have."""
+        known = self.setting_names()
         for name in settings:
-            if not self.has(name):
-                known = f"It has {', '.join(self.setting_names())}."
-                raise InvalidArgumentError(
-                    f"The method {self.name!r} has no setting {name!r}. {did_you_mean(name, self.setting_names(), known)}"
-                )
+            if name not in known:
+                hint = did_you_mean(name, known, f"It has {', '.join(known)}.")
+                raise InvalidArgumentError(f"The method {self.name!r} has no setting {name!r}. {hint}")
         return self.settings(**settings)
 
 
@@ -107,12 +110,6 @@ class Methods(Sequence[str]):
     def __len__(self) -> int:
         return len(_known())
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(list(_known()))
-
-    def __contains__(self, name: object) -> bool:
-        return name in _known()
-
     def __repr__(self) -> str:
         return repr(tuple(self))
 
@@ -123,24 +120,22 @@ METHODS = Methods()
 
 def method_named(name: str) -> Method[Any]:
     """The method of this name, or an error that suggests the closest one."""
-    found = _known().get(name)
-    if found is None:
-        raise InvalidArgumentError(f"Expected one of the methods {', '.join(_known())}, but got {name!r}. {_closest(name)}")
-    return found
+    known = _known()
+    if name not in known:
+        hint = did_you_mean(name, known, "Other packages register theirs with `register_method`.")
+        raise InvalidArgumentError(f"Expected one of the methods {', '.join(known)}, but got {name!r}. {hint}")
+    return known[name]
 
 
 def build(method: str, net: Network, **settings: Any) -> Plan:
-    r"""Apply a method to a network: what to train, what to minimise, and how `calibayes.fit` is to be called.
+    r"""Apply a method to a network: what to train, what to minimise, and further arguments of `calibayes.fit`.
 
     Args:
         method: one of `calibayes.METHODS`.
         net: any ``nn.Module`` that returns logits, which is copied; or a function without arguments that makes one, so that
-            every member of an ensemble has its own initial weights. Members of an ensemble of a network that is given are
-            copies that are initialised anew.
+            every member of an ensemble has its own initial weights. If a network is given, the members are copies of it with
+            new initial weights.
         settings: those of the method, by name; ``calibayes.methods.method_named(method).settings`` lists them.
-
-    Returns:
-        Posterior, objective and further arguments of `fit`.
 
     Examples:
         >>> x, y = torch.randn(64, 4), torch.arange(64) % 3
@@ -151,10 +146,6 @@ def build(method: str, net: Network, **settings: Any) -> Plan:
     """
     chosen = method_named(method)
     return chosen.plan(net, chosen.configured(**settings))
-
-
-def _closest(name: object) -> str:
-    return did_you_mean(name, _known(), "Other packages register theirs with `register_method`.")
 
 
 def _known() -> dict[str, Method[Any]]:

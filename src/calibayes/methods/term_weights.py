@@ -13,7 +13,7 @@ __all__ = ["check_method_settings", "check_weights", "has_beta", "has_lam", "tak
 
 
 def has_lam(method: str) -> bool:
-    """Return True if the method has a calibration term unless told otherwise.
+    """Return True if the method has a calibration term by default.
 
     Examples:
         >>> [method for method in calibayes.SCHEMES if has_lam(method)]
@@ -53,12 +53,9 @@ def check_weights(method: str, *, lam: Schedule | None = None, beta: Schedule | 
 
 
 def check_method_settings(method: str, settings: Mapping[str, Any], own: Mapping[str, str]) -> None:
-    """Raise `InvalidArgumentError` unless these are settings of the method, and none that a door has an argument for.
+    """Raise `InvalidArgumentError` unless these are settings of the method that the caller does not set itself.
 
-    Args:
-        method: its name.
-        settings: by name.
-        own: names that the door sets itself, and how to write them there.
+    ``own`` has the names that it does set, and how to write them there.
     """
     for name in settings:
         if name in own:

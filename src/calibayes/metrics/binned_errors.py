@@ -1,29 +1,16 @@
-"""Errors of calibration in bins: how far confidence is from the share of right decisions."""
+"""Calibration errors in bins: the distance between confidence and the fraction of right decisions."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
 from calibayes.checks import positive_integer
-from calibayes.metrics.bins import ReliabilityBins, reliability_bins
-from calibayes.metrics.confidence_cells import cell_places, sorted_cells
+from calibayes.metrics.bins import DEFAULT_BINS, reliability_bins
+from calibayes.metrics.confidence_cells import equal_mass_bins, equal_mass_residuals, sorted_cells
 from calibayes.metrics.prediction_arrays import Array, as_predictions
 
-__all__ = [
-    "debiased",
-    "ece",
-    "ece_equal_mass",
-    "ece_squared_debiased",
-    "equal_mass_residuals",
-    "largest_gap",
-    "mce",
-    "rms_calibration_error",
-    "rms_gap",
-]
+__all__ = ["ece", "ece_equal_mass", "ece_squared_debiased", "mce", "rms_calibration_error"]
 
 
-def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
+def ece(probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True) -> float:
     r"""The expected calibration error: the mean distance between confidence and accuracy over the examples.
 
     The examples are put into $M$ bins of equal width by their confidence $r = \max_y p(y|x)$, and
@@ -32,9 +19,9 @@ def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
     edge closes (see `reliability_bins`). It is computed in float64. See Naeini, Cooper and Hauskrecht, "Obtaining Well
     Calibrated Probabilities Using Bayesian Binning" (2015), and Guo et al. (2017, https://arxiv.org/abs/1706.04599).
 
-    A small value alone says little: a classifier that always answers with the class frequencies has an ECE near zero.
+    A small value alone means little: a classifier that always answers with the class frequencies has an ECE near zero.
     Read it beside the accuracy, `nll` and `brier`; `evaluate` gives them together. And chance alone makes it positive:
-    of a perfectly calibrated classifier it is about $\sum_m \sqrt{2 \, \mathrm{acc}_m (1-\mathrm{acc}_m) n_m / \pi} / n$.
+    for a perfectly calibrated classifier it is about $\sum_m \sqrt{2 \, \mathrm{acc}_m (1-\mathrm{acc}_m) n_m / \pi} / n$.
     The interval of `evaluate` takes that into account.
 
     Args:
@@ -51,7 +38,7 @@ def ece(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
     return reliability_bins(probs, targets, bins, weights=weights, check=check).ece
 
 
-def mce(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
+def mce(probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True) -> float:
     r"""The largest gap between confidence and accuracy in any bin: the maximum calibration error; arguments as `ece`.
 
     A bin of one example has a gap of about its confidence or one minus it, so on little data this says little. See Guo et al.
@@ -61,11 +48,11 @@ def mce(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None =
         >>> round(mce(torch.tensor([[0.95, 0.05], [1.0, 0.0], [0.3, 0.7]]), torch.tensor([0, 0, 0])), 6)
         0.7
     """
-    return largest_gap(reliability_bins(probs, targets, bins, weights=weights, check=check))
+    return reliability_bins(probs, targets, bins, weights=weights, check=check).mce
 
 
 def rms_calibration_error(
-    probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True
+    probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True
 ) -> float:
     r"""The root mean square of the gap between confidence and accuracy over the bins; arguments as `ece`.
 
@@ -75,11 +62,11 @@ def rms_calibration_error(
         >>> round(rms_calibration_error(torch.tensor([[0.95, 0.05], [0.3, 0.7]]), torch.tensor([0, 0])), 4)
         0.4962
     """
-    return rms_gap(reliability_bins(probs, targets, bins, weights=weights, check=check))
+    return reliability_bins(probs, targets, bins, weights=weights, check=check).rms_calibration_error
 
 
 def ece_squared_debiased(
-    probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True
+    probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True
 ) -> float:
     r"""The squared calibration error without most of what chance adds to it (Kumar et al. 2019); arguments as `ece`.
 
@@ -87,7 +74,7 @@ def ece_squared_debiased(
 
     $$\sum_m \frac{n_m}{n} \Big[ (\mathrm{acc}_m - \mathrm{conf}_m)^2
       - \frac{\mathrm{acc}_m (1 - \mathrm{acc}_m)}{n_m - 1} \Big]$$
-    It can be negative: the true value is then not told from zero. A bin with a single example says nothing about its own
+    It can be negative: the true value then cannot be told from zero. A bin with a single example says nothing about its
     spread, and is left out of the sum. With weights, $n_m$ is the effective number of examples.
 
     Examples:
@@ -95,47 +82,22 @@ def ece_squared_debiased(
         >>> round(ece_squared_debiased(probs, torch.tensor([0] * 7 + [1] * 3)), 6)  # right by luck, below zero
         -0.023333
     """
-    return debiased(reliability_bins(probs, targets, bins, weights=weights, check=check))
+    return reliability_bins(probs, targets, bins, weights=weights, check=check).ece_squared_debiased
 
 
-def ece_equal_mass(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
+def ece_equal_mass(
+    probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True
+) -> float:
     r"""The expected calibration error with bins that hold the same number of examples; arguments as `ece`.
 
     Also called adaptive ECE (Nixon et al. 2019, https://arxiv.org/abs/1904.01685). Where confidences crowd near 1, bins of
-    equal width put nearly all examples into one; these do not. Examples of the same confidence stay in one bin, that of the
-    middle of their ranks.
+    equal width put nearly all examples into one; these do not. Examples of the same confidence stay in one bin, the one
+    that the middle of their ranks falls into.
 
     Examples:
         >>> round(ece_equal_mass(torch.tensor([[0.95, 0.05], [1.0, 0.0]]), torch.tensor([0, 1]), bins=2), 6)
         0.525
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    cells, _ = sorted_cells(found)
-    places = cell_places(cells, positive_integer("bins", bins))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
+    places = equal_mass_bins(cells, positive_integer("bins", bins))
     return float(equal_mass_residuals(cells.residual, places, int(bins)).abs().sum())
-
-
-def largest_gap(bins: ReliabilityBins) -> float:
-    """The MCE of bins."""
-    return float(bins.gap[bins.weight > 0].abs().max())
-
-
-def rms_gap(bins: ReliabilityBins) -> float:
-    """The RMS calibration error of bins."""
-    filled = bins.weight > 0
-    return float((bins.share[filled] * bins.gap[filled].square()).sum().sqrt())
-
-
-def debiased(bins: ReliabilityBins) -> float:
-    """The debiased squared calibration error of bins."""
-    known = bins.effective > 1 + 1e-9  # NaN where empty
-    accuracy, trials = bins.accuracy[known], bins.effective[known]
-    terms = bins.gap[known].square() - accuracy * (1 - accuracy) / (trials - 1)
-    return float((bins.share[known] * terms).sum())
-
-
-def equal_mass_residuals(residual: Tensor, places: Tensor, bins: int) -> Tensor:
-    """Residuals of cells, shape ``[..., C]``, added up in the bins where they lie: their absolute sum is the error."""
-    if residual.dim() == 1:
-        return torch.bincount(places, residual, minlength=bins)
-    return residual @ torch.nn.functional.one_hot(places, bins).to(residual)

@@ -1,4 +1,4 @@
-"""The one place where confidences are sorted into bins."""
+"""Confidences sorted into bins, the default number of bins, and the calibration errors of bins."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import fraction, positive_integer
-from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
+from calibayes.metrics.prediction_arrays import Array, as_predictions
 
-__all__ = ["ReliabilityBins", "binned", "equal_width", "place", "reliability_bins"]
+__all__ = ["DEFAULT_BINS", "ReliabilityBins", "equal_width", "place", "reliability_bins"]
+
+DEFAULT_BINS = 15
+"""The number of bins of the ECE and every other binned error, unless another is asked for."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -20,10 +23,10 @@ class ReliabilityBins:
     Attributes:
         edges: the ``M + 1`` edges $0, 1/M, …, 1$, in float64.
         count: the number of examples in each of the ``M`` bins.
-        weight: their weights added up: the same as ``count`` where no weights were given.
-        effective: how many examples of equal weight would be worth as much, $(\\sum w)^2 / \\sum w^2$.
+        weight: the sum of their weights; the same as ``count`` if no weights were given.
+        effective: the number of examples of equal weight that would be worth as much, $(\\sum w)^2 / \\sum w^2$.
         confidence: their mean confidence; NaN where the bin is empty.
-        accuracy: the share of them that is classified correctly; NaN where the bin is empty.
+        accuracy: the fraction of them that is classified correctly; NaN where the bin is empty.
     """
 
     edges: Tensor
@@ -55,6 +58,25 @@ class ReliabilityBins:
         filled = self.weight > 0
         return float((self.share[filled] * self.gap[filled].abs()).sum())
 
+    @property
+    def mce(self) -> float:
+        """The largest gap; see `calibayes.metrics.mce`."""
+        return float(self.gap[self.weight > 0].abs().max())
+
+    @property
+    def rms_calibration_error(self) -> float:
+        """The root mean square gap; see `calibayes.metrics.rms_calibration_error`."""
+        filled = self.weight > 0
+        return float((self.share[filled] * self.gap[filled].square()).sum().sqrt())
+
+    @property
+    def ece_squared_debiased(self) -> float:
+        """The debiased squared calibration error; see `calibayes.metrics.ece_squared_debiased`."""
+        several = self.effective > 1 + 1e-9  # NaN where empty
+        accuracy, trials = self.accuracy[several], self.effective[several]
+        terms = self.gap[several].square() - accuracy * (1 - accuracy) / (trials - 1)
+        return float((self.share[several] * terms).sum())
+
     def consistency_band(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
         """The range in which the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
 
@@ -69,28 +91,21 @@ class ReliabilityBins:
 
         tail = (1 - fraction("level", level)) / 2
         trials = self.effective.round().clamp_min(1).numpy()
-        sure = self.confidence.clamp(0, 1).numpy()
-        low, high = (torch.from_numpy(binom.ppf(q, trials, sure) / trials) for q in (tail, 1 - tail))
+        confidence = self.confidence.clamp(0, 1).numpy()
+        low, high = (torch.from_numpy(binom.ppf(q, trials, confidence) / trials) for q in (tail, 1 - tail))
         empty = self.weight == 0
         return low.masked_fill(empty, torch.nan), high.masked_fill(empty, torch.nan)
 
 
 def reliability_bins(
-    probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True
+    probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True
 ) -> ReliabilityBins:
     r"""Sort examples by confidence into bins of equal width, and average confidence and correctness in each.
 
-    Bin $m$ of $1 … M$ holds the confidences in $((m-1)/M, m/M]$. Closed on the right, so a confidence of 1 belongs to
-    the last bin; a confidence of 0 belongs to the first. Edges are rounded to the type of ``probs`` before they are
+    Bin $m$ of $1 … M$ holds the confidences in $((m-1)/M, m/M]$. Bins are closed on the right, so a confidence of 1 belongs
+    to the last bin; a confidence of 0 belongs to the first. Edges are rounded to the type of ``probs`` before they are
     compared, so a float32 confidence of ``0.2`` lies *on* the edge 3/15 although, read as a float64 number, it is a
-    little above it. Averages are taken in float64.
-
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        bins: the number $M$ of bins.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
+    little above it. Averages are taken in float64. Arguments as `ece`.
 
     Examples:
         >>> bins = reliability_bins(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1, 1]), bins=5)
@@ -99,36 +114,32 @@ def reliability_bins(
         >>> bins.accuracy
         tensor([nan, nan, 1., 0., 1.], dtype=torch.float64)
     """
-    return binned(as_predictions(probs, targets, weights, check=check), positive_integer("bins", bins))
-
-
-def binned(found: Predictions, bins: int) -> ReliabilityBins:
-    """`reliability_bins` of predictions that are already checked."""
+    predictions, bins = as_predictions(probs, targets, weights, check=check), positive_integer("bins", bins)
     edges = equal_width(bins)
-    where = place(found.confidence, edges, found.probs.dtype)
-    right = found.decision == found.targets
+    where = place(predictions.confidence, edges, predictions.probs.dtype)
+    right = predictions.decision == predictions.targets
     split = torch.bincount(where + bins * right, minlength=2 * bins).view(2, bins)
     count = split.sum(0)
-    if found.weights is None:
+    if predictions.weights is None:
         weight = count.double()
         effective = torch.where(count > 0, weight, torch.nan)
-        sure, correct = torch.bincount(where, found.confidence, minlength=bins), split[1]
+        confidence, correct = torch.bincount(where, predictions.confidence, minlength=bins), split[1]
     else:
-        w = found.weights
+        w = predictions.weights
         weight = torch.bincount(where, w, minlength=bins)
         effective = weight.square() / torch.bincount(where, w.square(), minlength=bins)
-        sure, correct = (torch.bincount(where, w * each, minlength=bins) for each in (found.confidence, right))
+        confidence, correct = (torch.bincount(where, w * each, minlength=bins) for each in (predictions.confidence, right))
     return ReliabilityBins(
-        edges=edges, count=count, weight=weight, effective=effective, confidence=sure / weight, accuracy=correct / weight
+        edges=edges, count=count, weight=weight, effective=effective, confidence=confidence / weight, accuracy=correct / weight
     )
 
 
 def equal_width(bins: int) -> Tensor:
     """The edges $0, 1/M, …, 1$."""
-    # Dividing integers rounds each edge once, which adding up a step or interpolating does not.
+    # Dividing integers rounds each edge once, unlike adding up a step or interpolating.
     return torch.arange(bins + 1, dtype=torch.float64) / bins
 
 
 def place(values: Tensor, edges: Tensor, dtype: torch.dtype) -> Tensor:
-    """The bin of each value: closed on the right, edges rounded to ``dtype``, the type that the values were given in."""
+    """The bin of each value: closed on the right, with edges rounded to ``dtype``, the type that the values came in."""
     return torch.bucketize(values, edges[1:-1].to(dtype).to(values.dtype), right=False)

@@ -1,4 +1,4 @@
-"""The metrics by name: what each is called, which way is better, and what it says."""
+"""The metrics by name: title, direction and meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every class's probability against the share of examples of that class: classwise ECE, and the parts of the Brier score."""
+"""The probability of every class against its frequency: classwise ECE, and the parts of the Brier score."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import positive_integer
-from calibayes.metrics.bins import equal_width, place
+from calibayes.metrics.bins import DEFAULT_BINS, equal_width, place
 from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 from calibayes.metrics.proper_scores import brier
 
@@ -23,16 +23,11 @@ class ClassBins:
     r"""For each class $k$ and bin $m$ of the probability of that class: sums over the examples in it.
 
     The arrays may have leading axes, one entry for each replicate of a bootstrap.
-
-    Attributes:
-        weight: the weights added up, shape ``[..., K, M]``.
-        predicted: $\sum w_i p_i(k)$.
-        observed: $\sum w_i 1[y_i = k]$.
     """
 
-    weight: Tensor
-    predicted: Tensor
-    observed: Tensor
+    weight: Tensor  # Σ w, shape [..., K, M]
+    predicted: Tensor  # Σ w p(k)
+    observed: Tensor  # Σ w 1[y = k]
 
     @property
     def total(self) -> Tensor:
@@ -67,7 +62,7 @@ class ClassBins:
 
     @property
     def uncertainty(self) -> Tensor:
-        r"""$\sum_k \bar o_k (1 - \bar o_k)$: the Brier score of always answering with the frequencies of the classes."""
+        r"""$\sum_k \bar o_k (1 - \bar o_k)$: the Brier score of always answering with the class frequencies."""
         return (self.frequency * (1 - self.frequency)).sum(-1)
 
     @property
@@ -82,8 +77,8 @@ class BrierParts(NamedTuple):
     Attributes:
         reliability: how far the probabilities are from the observed frequencies; smaller is better.
         resolution: how far the observed frequencies differ from bin to bin; larger is better.
-        uncertainty: the score of always answering with the frequencies of the classes.
-        within_bins: what is left because probabilities differ within a bin; it vanishes as bins become narrow.
+        uncertainty: the score of always answering with the class frequencies.
+        within_bins: the rest, because probabilities differ within a bin; it vanishes as bins become narrow.
     """
 
     reliability: float
@@ -92,33 +87,28 @@ class BrierParts(NamedTuple):
     within_bins: float
 
 
-def ece_classwise(probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""The classwise calibration error: how far the probability of *every* class is from its frequency.
+def ece_classwise(
+    probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True
+) -> float:
+    r"""The classwise calibration error: how far the probability of *every* class is from its frequency; arguments as `ece`.
 
     For each class $k$ the examples are binned by $p(k|x)$, and
     $$\frac{1}{K} \sum_k \sum_m \frac{n_{km}}{n} \, |\bar o_{km} - \bar p_{km}|,$$
     with $\bar o$ the frequency of class $k$ in the bin and $\bar p$ the mean of its probability (Kull et al. 2019,
     https://arxiv.org/abs/1910.12656).
 
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        bins: the number $M$ of bins, of equal width.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
-
     Examples:
         >>> round(ece_classwise(torch.tensor([[0.8, 0.2], [0.4, 0.6]]), torch.tensor([0, 1])), 6)
         0.3
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    return float(class_bins(found, positive_integer("bins", bins)).ece_by_class.mean())
+    predictions = as_predictions(probs, targets, weights, check=check)
+    return float(class_bins(predictions, positive_integer("bins", bins)).ece_by_class.mean())
 
 
 def brier_decomposition(
-    probs: Array, targets: Array, bins: int = 15, *, weights: Array | None = None, check: bool = True
+    probs: Array, targets: Array, bins: int = DEFAULT_BINS, *, weights: Array | None = None, check: bool = True
 ) -> BrierParts:
-    r"""The Brier score as reliability, resolution and uncertainty (Murphy 1973), class by class; arguments as `ece_classwise`.
+    r"""The Brier score as reliability, resolution and uncertainty (Murphy 1973), class by class; arguments as `ece`.
 
     Murphy's paper is "A New Vector Partition of the Probability Score". With the bins of `ece_classwise`, summed over classes,
     $$\mathrm{Brier} = \sum_{km} \tfrac{n_{km}}{n} (\bar o_{km} - \bar p_{km})^2
@@ -129,35 +119,30 @@ def brier_decomposition(
         >>> {name: round(value, 6) for name, value in parts._asdict().items() if name != "within_bins"}
         {'reliability': 0.2, 'resolution': 0.5, 'uncertainty': 0.5}
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    return parts_of(
-        class_bins(found, positive_integer("bins", bins)), brier(found.probs, found.targets, weights=found.weights, check=False)
-    )
-
-
-def parts_of(bins: ClassBins, score: float) -> BrierParts:
-    """The parts of a Brier score whose bins are known."""
-    reliability, resolution = float(bins.reliability.square().sum()), float(bins.resolution.square().sum())
-    uncertainty = float(bins.uncertainty)
+    predictions = as_predictions(probs, targets, weights, check=check)
+    sums = class_bins(predictions, positive_integer("bins", bins))
+    reliability, resolution = float(sums.reliability.square().sum()), float(sums.resolution.square().sum())
+    uncertainty = float(sums.uncertainty)
+    score = brier(predictions.probs, predictions.targets, weights=predictions.weights, check=False)
     return BrierParts(reliability, resolution, uncertainty, score - (reliability - resolution + uncertainty))
 
 
-def class_bins(found: Predictions, bins: int) -> ClassBins:
+def class_bins(predictions: Predictions, bins: int) -> ClassBins:
     """The sums over all examples."""
-    size = found.classes * bins
+    size = predictions.classes * bins
     sums = torch.zeros(3, size, dtype=torch.float64)
-    for part in found.parts(max(1, _BLOCK // found.classes)):
+    for part in predictions.parts(_BLOCK // predictions.classes):
         where, true = class_places(part, bins)
         weight = None if part.weights is None else part.weights[:, None].expand(part.probs.shape).reshape(-1)
         predicted = part.probs.double().reshape(-1)
         sums[0] += torch.bincount(where, weight, minlength=size)
         sums[1] += torch.bincount(where, predicted if weight is None else predicted * weight, minlength=size)
         sums[2] += torch.bincount(true, part.weights, minlength=size)
-    return ClassBins(*sums.view(3, found.classes, bins))
+    return ClassBins(*sums.view(3, predictions.classes, bins))
 
 
 def class_places(part: Predictions, bins: int) -> tuple[Tensor, Tensor]:
-    """Return where each probability, and each example's true class alone, is counted in a flattened table ``[K, M]``."""
+    """Return where each probability, and where each example's true class, is counted in a flattened table ``[K, M]``."""
     where = place(part.probs, equal_width(bins), part.probs.dtype)
     where += torch.arange(part.classes) * bins
     return where.view(-1), where.gather(-1, part.targets[:, None])[:, 0]

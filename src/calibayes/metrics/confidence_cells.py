@@ -9,7 +9,7 @@ from torch import Tensor
 
 from calibayes.metrics.prediction_arrays import Predictions
 
-__all__ = ["Cells", "cell_places", "sorted_cells"]
+__all__ = ["Cells", "equal_mass_bins", "equal_mass_residuals", "sorted_cells"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,16 +18,11 @@ class Cells:
 
     A cell is one example, or many of nearly the same confidence. The masses may have leading axes, one entry for each
     replicate of a bootstrap: the confidences, and with them the order, are the same for all.
-
-    Attributes:
-        r: the confidence of each cell, ascending, shape ``[C]``.
-        right: the weight of the right decisions in it, shape ``[..., C]``.
-        wrong: the weight of the wrong ones, of the same shape.
     """
 
-    r: Tensor
-    right: Tensor
-    wrong: Tensor
+    r: Tensor  # the confidence of each cell, ascending, shape [C]
+    right: Tensor  # the weight of the right decisions in it, shape [..., C]
+    wrong: Tensor  # the weight of the wrong ones, of the same shape
 
     @property
     def mass(self) -> Tensor:
@@ -45,25 +40,25 @@ class Cells:
         return (self.right - self.mass * self.r) / self.total
 
 
-def sorted_cells(found: Predictions) -> tuple[Cells, Tensor]:
-    """Every example as a cell of its own, and which example each cell is.
+def sorted_cells(predictions: Predictions) -> tuple[Cells, Tensor]:
+    """Return one cell per example, and the example that each cell is.
 
     Ties are sorted by correctness, and then by weight, so that the same examples in another order give the same cells.
     """
-    order = torch.arange(len(found)) if found.weights is None else found.weights.argsort(stable=True)
-    right = found.correct[order] > 0
+    weights, correct = predictions.weights, predictions.correct
+    order = torch.arange(len(predictions)) if weights is None else weights.argsort(stable=True)
+    right = correct[order] > 0
     order = torch.cat((order[~right], order[right]))
-    r, place = found.confidence[order].sort(stable=True)
+    r, place = predictions.confidence[order].sort(stable=True)
     order = order[place]
-    weight = found.mass[order]
-    right = weight * found.correct[order]
+    weight = predictions.mass[order]
+    right = weight * correct[order]
     return Cells(r, right, weight - right), order
 
 
-def cell_places(cells: Cells, bins: int) -> Tensor:
-    """A bin for each cell, of equal mass: by the middle of the mass of its confidence, so ties stay together."""
-    mass = cells.mass
-    after = mass.cumsum(-1)
+def equal_mass_bins(cells: Cells, bins: int) -> Tensor:
+    """The bin of each cell, of equal mass: by the middle of the mass of its confidence, so ties stay together."""
+    after = cells.mass.cumsum(-1)
     first = torch.ones_like(cells.r, dtype=torch.bool)
     first[1:] = cells.r.diff() > 0
     group = first.cumsum(0) - 1
@@ -71,3 +66,10 @@ def cell_places(cells: Cells, bins: int) -> Tensor:
     begin = torch.cat((end.new_zeros(1), end[:-1]))
     middle = (begin + end) / (2 * end[-1])
     return (middle * bins).floor().long().clamp(0, bins - 1)[group]
+
+
+def equal_mass_residuals(residual: Tensor, places: Tensor, bins: int) -> Tensor:
+    """Residuals of cells, shape ``[..., C]``, added up in their bins; the sum of the absolute values is the error."""
+    if residual.dim() == 1:
+        return torch.bincount(places, residual, minlength=bins)
+    return residual @ torch.nn.functional.one_hot(places, bins).to(residual)

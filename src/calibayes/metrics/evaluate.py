@@ -13,6 +13,7 @@ from torch import Tensor
 from calibayes.checks import fraction, integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.agreement import CONFIDENCE_ERRORS, agreed, excludes_zero
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.catalogue import METRICS
@@ -48,7 +49,7 @@ __all__ = [
 def evaluate(
     probs: Any = None,
     targets: Array | Sequence[int] | None = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     *,
     confidence: Array | Sequence[float] | None = None,
     correct: Array | Sequence[Any] | None = None,
@@ -127,7 +128,7 @@ def confidence_interval(
     metric: str,
     probs: Array,
     targets: Array,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     *,
     weights: Array | None = None,
     level: float = 0.95,
@@ -176,7 +177,7 @@ def confidence_interval(
 class EvaluationSettings:
     """The settings of the metrics; see `evaluate`."""
 
-    bins: int = 15
+    bins: int = DEFAULT_BINS
     _: KW_ONLY
     target_accuracy: float = 0.95
     k: int | None = None

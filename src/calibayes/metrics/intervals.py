@@ -2,17 +2,17 @@ r"""Intervals from replicates of a bootstrap.
 
 A mean is estimated without bias, and the spread of its replicates is its interval. A calibration error is not: it is the
 length of a vector of gaps, and chance alone makes it longer. Chance does so twice in a replicate, so percentiles of
-replicates are wrong: of a calibrated classifier every interval would miss the true 0.
+replicates are wrong: for a calibrated classifier every interval would miss the true 0.
 
-Write $v$ for the observed gaps, $v^*_b$ for those of replicate $b$, and $e_b = v^*_b - v$ for its noise. In a world where
-the true gaps are $s v$, for any $s \ge 0$, the observed error would be distributed as $\| s v + e_b \|$. The interval holds
-the true errors $\| s v \|$ of all worlds in which the error that was observed, $\| v \|$, is not unusual:
+Write $v$ for the observed gaps, $v^*_b$ for those of replicate $b$, and $e_b = v^*_b - v$ for its noise. Under the
+hypothesis that the true gaps are $s v$, for any $s \ge 0$, the observed error would be distributed as $\| s v + e_b \|$. The
+interval holds the true errors $\| s v \|$ of all hypotheses under which the observed error, $\| v \|$, is not unusual:
 
 $$ \{ \| s v \| : \; \tfrac{\alpha}{2} \le P_b(\| s v + e_b \| \le \| v \|) \le 1 - \tfrac{\alpha}{2} \}. $$
 
-For a calibrated classifier $s = 0$ is such a world, nearly always, and the interval begins at 0. It may lie below the
-estimate. The noise of worlds near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null_distribution`), not that
-of resampling, which knows none where all decisions happen to be right.
+For a calibrated classifier $s = 0$ is such a hypothesis, nearly always, and the interval begins at 0. It may lie below the
+estimate. The noise near $s = 0$ is that of a calibrated classifier (`calibayes.metrics.null_distribution`), not that of
+resampling, which shows none where all decisions happen to be right.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from calibayes.metrics.bootstrap_worlds import Family
+from calibayes.metrics.scaled_gaps import ScaledGaps
 
 __all__ = [
-    "BelowMaximumDraws",
     "ChanceDeviations",
     "Draws",
     "Interval",
@@ -51,20 +50,14 @@ class Interval(NamedTuple):
 
 
 class ChanceDeviations(NamedTuple):
-    """The deviations of an estimate by chance, in one or several worlds that are not ruled out.
+    """The deviations of an estimate by chance, under one or several hypotheses that are not ruled out."""
 
-    Attributes:
-        estimates: the true value as each world would have it, from the one observed less the bias of that world; that
-            of the middle world is the best.
-        deviations: what replicates add to the estimate in each world, shape ``[W, B]``, centred.
-    """
-
-    estimates: list[float]
-    deviations: Tensor
+    estimates: list[float]  # the true value under each hypothesis: the observed one less its bias
+    deviations: Tensor  # what replicates add to the estimate under each hypothesis, shape [H, B], centred
 
     @property
     def best(self) -> float:
-        """The estimate of the middle world."""
+        """The estimate under the middle hypothesis."""
         return self.estimates[len(self.estimates) // 2]
 
 
@@ -73,26 +66,18 @@ class Draws(Protocol):
 
     def interval(self, level: float) -> Interval:
         """An interval for the true value."""
-        ...
 
-    def moves(self, level: float) -> ChanceDeviations:
-        """Return the deviations by chance, in the worlds at the ends of the interval and in its middle."""
-        ...
+    def chance_deviations(self, level: float) -> ChanceDeviations:
+        """The deviations by chance, under the hypotheses at both ends of the interval and in its middle."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlainDraws:
-    """A metric whose replicates spread around the estimate: a mean, or a smooth function of means.
-
-    Attributes:
-        estimate: the value that is reported.
-        values: that of every replicate.
-        centre: what replicates are replicates of, where cells make it differ a little from ``estimate``.
-    """
+    """A metric whose replicates spread around the estimate: a mean, or a smooth function of means."""
 
     estimate: float
-    values: Tensor
-    centre: float
+    values: Tensor  # that of every replicate
+    centre: float  # the value that is replicated, where cells make it differ a little from the estimate
 
     def interval(self, level: float) -> Interval:
         """The central replicates."""
@@ -100,88 +85,73 @@ class PlainDraws:
         low, high = quantiles(self.values, (1 - level) / 2)
         return Interval(low + shift, high + shift)
 
-    def moves(self, level: float) -> ChanceDeviations:
-        """Replicates around what they are replicates of: one world."""
+    def chance_deviations(self, level: float) -> ChanceDeviations:
+        """The replicates around their centre: one hypothesis."""
         return ChanceDeviations([self.estimate], (self.values - self.centre).unsqueeze(0))
 
 
 @dataclass(frozen=True, eq=False)
 class NormDraws:
-    """A metric that is the length of a vector which chance makes longer: its interval is that of the worlds not ruled out."""
+    """A metric that is the length of a vector which chance makes longer."""
 
-    family: Family
+    gaps: ScaledGaps
 
     def interval(self, level: float) -> Interval:
-        """The true errors of the worlds in which the observed one is not unusual."""
-        low, _, high = self._worlds(level)
-        return Interval(self.family.truth(low), self.family.truth(high))
+        """The true errors of the hypotheses under which the observed one is not unusual."""
+        low, _, high = self._scales(level)
+        return Interval(self.gaps.truth(low), self.gaps.truth(high))
 
-    def moves(self, level: float) -> ChanceDeviations:
-        """In the worlds at both ends and in the one where the observed error is the median."""
+    def chance_deviations(self, level: float) -> ChanceDeviations:
+        """At both ends, and where the observed error is the median."""
         estimates, deviations = [], []
-        for world in self._worlds(level):
-            errors = self.family.errors(world, resampled=True)
+        for scale in self._scales(level):
+            errors = self.gaps.errors(scale, resampled=True)
             middle = float(errors.median())
-            estimates.append(max(0.0, self.family.observed - (middle - self.family.truth(world))))
+            estimates.append(max(0.0, self.gaps.observed - (middle - self.gaps.truth(scale))))
             deviations.append(errors - middle)
         return ChanceDeviations(estimates, torch.stack(deviations))
 
-    def _worlds(self, level: float) -> tuple[float, float, float]:
-        tail, observed = (1 - level) / 2, self.family.observed
-        # An error smaller than chance makes of a calibrated classifier is luck, and no evidence of an error below zero:
-        # the upper end is at least the one that such a classifier would have by rights.
-        fair = max(observed, float(self.family.errors(0.0).median()))
-        # At the lower end a replicate that ties with the observed error speaks for the world, so it is not counted below.
-        return self._world(1 - tail, observed * (1 - 1e-7)), self._world(0.5, observed), self._world(tail, fair)
+    def _scales(self, level: float) -> tuple[float, float, float]:
+        tail, observed = (1 - level) / 2, self.gaps.observed
+        # An error smaller than that of a calibrated classifier by chance is luck, not evidence of an error below zero:
+        # the upper end is at least the one that such a classifier would usually have.
+        usual = max(observed, float(self.gaps.errors(0.0).median()))
+        # At the lower end a replicate that ties with the observed error supports the hypothesis, so it is not counted below.
+        return self._scale(1 - tail, observed * (1 - 1e-7)), self._scale(0.5, observed), self._scale(tail, usual)
 
-    def _world(self, share: float, error: float) -> float:
-        """The largest $s$ in which at least this share of replicates lies at or below ``error``."""
-        if self.family.below(0.0, error) < share:
+    def _scale(self, share: float, error: float) -> float:
+        """The largest $s$ under which at least this share of replicates lies at or below ``error``."""
+        if self.gaps.below(0.0, error) < share:
             return 0.0
         low, high = 0.0, 2.0
-        while self.family.below(high, error) >= share and high < 1e9 and self.family.truth(high) > 0:
+        while self.gaps.below(high, error) >= share and high < 1e9 and self.gaps.truth(high) > 0:
             low, high = high, 2 * high
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.family.below(middle, error) >= share else (low, middle)
+            low, high = (middle, high) if self.gaps.below(middle, error) >= share else (low, middle)
         return low
 
 
 @dataclass(frozen=True, eq=False)
 class SquaredNormDraws:
-    """The square of a norm, estimated in a way of its own."""
+    """The square of a norm; or a largest possible value minus that square, which chance keeps from being reached."""
 
     norm: NormDraws
+    most: float | None = None
 
     def interval(self, level: float) -> Interval:
         """The squares of the norm's interval."""
-        low, high = self.norm.interval(level)
-        return Interval(low**2, high**2)
+        low, high = (root**2 for root in self.norm.interval(level))
+        return Interval(low, high) if self.most is None else Interval(self.most - high, self.most - low)
 
-    def moves(self, level: float) -> ChanceDeviations:
-        """The squares of the norm's."""
-        roots = self.norm.moves(level)
-        estimates = [root**2 for root in roots.estimates]
-        moved = (roots.deviations + torch.tensor(roots.estimates).to(roots.deviations)[:, None]).clamp_min(0).square()
-        return ChanceDeviations(estimates, moved - moved.median(-1, keepdim=True).values)
-
-
-@dataclass(frozen=True, eq=False)
-class BelowMaximumDraws:
-    """A largest possible value minus a squared norm, which chance keeps from being reached."""
-
-    most: float
-    squared: SquaredNormDraws
-
-    def interval(self, level: float) -> Interval:
-        """The largest value less the interval of the squared norm."""
-        low, high = self.squared.interval(level)
-        return Interval(self.most - high, self.most - low)
-
-    def moves(self, level: float) -> ChanceDeviations:
-        """Those of the squared norm, the other way round."""
-        squared = self.squared.moves(level)
-        return ChanceDeviations([self.most - each for each in squared.estimates], -squared.deviations)
+    def chance_deviations(self, level: float) -> ChanceDeviations:
+        """Those of the norm, squared."""
+        roots, deviations = self.norm.chance_deviations(level)
+        moved = (deviations + torch.tensor(roots).to(deviations)[:, None]).clamp_min(0).square()
+        centred = moved - moved.median(-1, keepdim=True).values
+        if self.most is None:
+            return ChanceDeviations([root**2 for root in roots], centred)
+        return ChanceDeviations([self.most - root**2 for root in roots], -centred)
 
 
 def wilson(rate: float, trials: float, level: float) -> Interval:
@@ -194,16 +164,10 @@ def wilson(rate: float, trials: float, level: float) -> Interval:
 
 
 def with_rare_errors(name: str, ends: Interval, low: float, high: float) -> Interval:
-    """An interval widened by what is known of the accuracy, where errors (or right decisions) are too few to resample.
+    """A metric's interval, widened by what is known of the accuracy where errors (or right decisions) are too few to resample.
 
-    A classifier that was right ten times in ten may be wrong one time in four. Its mean gap then lies within ``low …
-    high``, and its calibration errors may be as large as that gap.
-
-    Args:
-        name: of the metric.
-        ends: the interval from resampling.
-        low: confidence minus the upper end of the accuracy.
-        high: confidence minus its lower end.
+    A classifier that was right ten times in ten may be wrong one time in four. Its mean gap, confidence minus accuracy, then
+    lies within ``low … high``, and its calibration errors may be as large as that gap.
     """
     if name == "overconfidence":
         return Interval(min(ends.low, low), max(ends.high, high))

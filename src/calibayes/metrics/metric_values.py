@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from calibayes.metrics.binned_errors import debiased, equal_mass_residuals, largest_gap, rms_gap
 from calibayes.metrics.calibration_test import calibration_p_value
-from calibayes.metrics.confidence_cells import Cells, cell_places
+from calibayes.metrics.confidence_cells import Cells, equal_mass_bins, equal_mass_residuals
 from calibayes.metrics.kernel_errors import residual_features, unbiased, weighted_features
 from calibayes.metrics.selective import area, largest_coverage
-from calibayes.metrics.smooth_error import Spectrum
+from calibayes.metrics.smooth_error import smooth_error
 from calibayes.metrics.tally import PARTS, Tally
 
 __all__ = ["EvaluationSample", "part_of", "values"]
@@ -26,20 +24,11 @@ _NAMES = {
 
 @dataclass(frozen=True, eq=False)
 class EvaluationSample:
-    """One set of predictions, ready to be measured and resampled.
-
-    Attributes:
-        tally: its sums.
-        cells: its examples in the order of confidence, each alone, or gathered into cells.
-        block: of each cell, the block whose only example it is; None where cells are gathered in the tally.
-        kernel_width: $\\gamma$ of the kernel errors.
-        target_accuracy: of the coverage.
-        seed: of the p-value's draws.
-    """
+    """One set of predictions, ready to be measured and resampled."""
 
     tally: Tally
-    cells: Cells
-    block: Tensor | None
+    cells: Cells  # its examples in the order of confidence, one by one or gathered into cells
+    block: Tensor | None  # the block whose only example each cell is; None if the tally gathers cells
     kernel_width: float
     target_accuracy: float
     seed: int = 0
@@ -60,38 +49,22 @@ class EvaluationSample:
 
 def values(sample: EvaluationSample, parts: frozenset[str] = PARTS) -> dict[str, float]:
     """The metrics of these parts by name."""
-    found: dict[str, float] = {}
-    for part, measure in (("means", _means), ("bins", _bins), ("classes", _classes), ("cells", _cells)):
-        if part in parts:
-            found |= measure(sample)
-    return found
+    measured: dict[str, float] = {}
+    if "means" in parts:
+        measured |= {name: float(mean) for name, mean in sample.tally.means().items()}
+    if "bins" in parts:
+        bins = sample.tally.reliability
+        measured |= {name: getattr(bins, name) for name in _NAMES["bins"]}
+    if "classes" in parts:
+        measured |= _classes(sample)
+    if "cells" in parts:
+        measured |= _cells(sample)
+    return measured
 
 
 def part_of(metric: str) -> str:
     """Return the part that a metric belongs to."""
     return next((part for part, names in _NAMES.items() if metric in names), "cells")
-
-
-def _means(sample: EvaluationSample) -> dict[str, float]:
-    means = sample.tally.totals
-    return {
-        "accuracy": means["right"],
-        "top_k": means["top"],
-        "confidence": means["confidence"],
-        "overconfidence": means["confidence"] - means["right"],
-        "nll": math.inf if means["impossible"] > 0 else means["nll"],
-        "brier": means["brier"],
-    }
-
-
-def _bins(sample: EvaluationSample) -> dict[str, float]:
-    bins = sample.tally.reliability
-    return {
-        "ece": bins.ece,
-        "mce": largest_gap(bins),
-        "rms_calibration_error": rms_gap(bins),
-        "ece_squared_debiased": debiased(bins),
-    }
 
 
 def _classes(sample: EvaluationSample) -> dict[str, float]:
@@ -107,9 +80,10 @@ def _classes(sample: EvaluationSample) -> dict[str, float]:
 def _cells(sample: EvaluationSample) -> dict[str, float]:
     tally, cells, width = sample.tally, sample.cells, sample.kernel_width
     features = residual_features(cells, width)
+    equal_mass = equal_mass_residuals(cells.residual, equal_mass_bins(cells, tally.bins), tally.bins)
     return {
-        "ece_equal_mass": float(equal_mass_residuals(cells.residual, cell_places(cells, tally.bins), tally.bins).abs().sum()),
-        "smooth_ece": float(Spectrum(cells).fixed_point()),
+        "ece_equal_mass": float(equal_mass.abs().sum()),
+        "smooth_ece": smooth_error(cells),
         "mmce": float(features.norm()),
         "wmmce": float(weighted_features(cells, width).norm()),
         "kce_squared": unbiased(float(features.square().sum()), *tally.own_pairs),

@@ -1,14 +1,16 @@
-"""Two classifiers on the same examples: how much better is one, and how sure is that."""
+"""Differences between two classifiers on the same examples, with intervals."""
 
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import NamedTuple
 
 import torch
 
 from calibayes.checks import fraction
 from calibayes.errors import InvalidProbabilitiesError
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.evaluate import EvaluationSettings
@@ -18,18 +20,18 @@ from calibayes.metrics.metric_values import values
 from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.threads import in_one_thread
 
-__all__ = ["Difference", "between", "differences", "movements"]
+__all__ = ["Difference", "chance_deviations", "differences", "differences_between"]
 
-_ALIKE = 0.8
+_ALIKE = 0.8  # the correlation above which chance moves two errors alike
 
 
 class Difference(NamedTuple):
     """The difference in a metric: the first classifier's value minus the second's.
 
     Attributes:
-        value: first minus second, each without what chance adds to it.
-        low: where the true difference begins, at the level that was asked for.
-        high: where it ends.
+        value: first minus second, each without the amount that chance adds to it.
+        low: the lower end of its interval.
+        high: the upper end.
     """
 
     value: float
@@ -46,7 +48,7 @@ def differences(
     probs_a: Array,
     probs_b: Array,
     targets: Array,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     *,
     weights: Array | None = None,
     level: float = 0.95,
@@ -59,34 +61,24 @@ def differences(
 ) -> dict[str, Difference]:
     r"""Return the difference of two classifiers in every metric, with paired bootstrap intervals.
 
-    The same examples are resampled for both, so what makes an example hard for both drops out: the interval is narrower
+    The same examples are resampled for both, so an example that is hard for both cancels out: the interval is narrower
     than those of `evaluate` suggest. With $d_b$ the deviations of replicates it goes from
     $\hat\Delta - q_{1-\alpha/2}(d^A_b - d^B_b)$ to $\hat\Delta - q_{\alpha/2}(d^A_b - d^B_b)$.
 
-    Each calibration error counts without the bias that chance gives it (see `calibayes.metrics.intervals`). How large that
-    bias is depends on the true error, which is not known: the interval holds those of the worlds at both ends and in the
-    middle of each classifier's own interval, for all pairs of worlds, or where chance moves both errors alike (correlation
-    above 0.8) for the pairs of like worlds. Where a classifier makes fewer than about ten errors, resampling knows too little
-    of them, and differences of calibration errors are not to be relied on.
+    Each calibration error counts without the bias that chance gives it (see `calibayes.metrics.intervals`). The size of that
+    bias depends on the true error, which is not known: the interval holds those of the hypotheses at both ends and in the
+    middle of each classifier's own interval, for all pairs of hypotheses, or where chance moves both errors alike
+    (correlation above 0.8) for pairs of the same place. Where a classifier makes fewer than about ten errors, resampling knows
+    too little about them, and differences of calibration errors are not reliable.
 
     Args:
-        probs_a: class probabilities of the first, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        probs_a: class probabilities of the first, as in `evaluate`, which explains the other arguments too.
         probs_b: those of the second, for the same examples in the same order.
-        targets: the true classes, integers of shape ``[n]``.
-        bins: the number of bins of the binned errors.
-        weights: how much each example counts; only ratios matter.
-        level: the probability with which an interval holds the true difference.
-        replicates: how many times the examples are resampled.
-        seed: of the resampling.
-        target_accuracy: of ``coverage_at_target``.
-        k: of the top-k accuracy.
-        kernel_width: of MMCE, WMMCE and KCE.
-        check: look at the values first; ``False`` when they are known to be good.
 
     Examples:
         >>> sure = torch.tensor([[0.99, 0.01]]).expand(300, 2)
-        >>> found = differences(sure, torch.full((300, 2), 0.5), torch.tensor([0, 1, 1] * 100), replicates=200)
-        >>> found["nll"].clear, found["nll"].value > 2
+        >>> results = differences(sure, torch.full((300, 2), 0.5), torch.tensor([0, 1, 1] * 100), replicates=200)
+        >>> results["nll"].clear, results["nll"].value > 2
         (True, True)
     """
     fraction("level", level)
@@ -98,18 +90,20 @@ def differences(
             f"but got {list(first.probs.shape)} and {list(second.probs.shape)}."
         )
     samples = [settings.sample(predictions, resample=True) for predictions in (first, second)]
-    ours, theirs = (movements(draws(sample, values(sample), replicates, seed), level) for sample in samples)
-    return between(ours, theirs, level=level)
+    ours, theirs = (chance_deviations(draws(sample, values(sample), replicates, seed), level) for sample in samples)
+    return differences_between(ours, theirs, level=level)
 
 
 @in_one_thread
-def movements(told: dict[str, Draws], level: float) -> dict[str, ChanceDeviations]:
-    """All that a comparison needs of the draws."""
-    return {name: each.moves(level) for name, each in told.items()}
+def chance_deviations(resampled: dict[str, Draws], level: float) -> dict[str, ChanceDeviations]:
+    """The deviations of every metric by chance, from which classifiers are compared."""
+    return {name: each.chance_deviations(level) for name, each in resampled.items()}
 
 
 @in_one_thread
-def between(first: dict[str, ChanceDeviations], second: dict[str, ChanceDeviations], *, level: float) -> dict[str, Difference]:
+def differences_between(
+    first: dict[str, ChanceDeviations], second: dict[str, ChanceDeviations], *, level: float
+) -> dict[str, Difference]:
     """First minus second, from draws of the same examples."""
     tail = (1 - fraction("level", level)) / 2
     return {
@@ -118,17 +112,17 @@ def between(first: dict[str, ChanceDeviations], second: dict[str, ChanceDeviatio
 
 
 def _difference(ours: ChanceDeviations, theirs: ChanceDeviations, tail: float) -> Difference:
-    worlds = [(a, b) for a in range(len(ours.estimates)) for b in range(len(theirs.estimates))]
-    if len(worlds) > 1 and _correlation(ours, theirs) > _ALIKE:
-        worlds = [(a, b) for a, b in worlds if a == b]
+    hypotheses = list(product(range(len(ours.estimates)), range(len(theirs.estimates))))
+    if len(hypotheses) > 1 and _correlation(ours, theirs) > _ALIKE:
+        hypotheses = [(a, b) for a, b in hypotheses if a == b]
     ends = []
-    for a, b in worlds:
+    for a, b in hypotheses:
         value = ours.estimates[a] - theirs.estimates[b]
         low, high = quantiles(ours.deviations[a] - theirs.deviations[b], tail)
         ends.append((value - high, value - low))
     value = ours.best - theirs.best
     if math.isinf(value):
-        # Only an NLL is infinite: a class that was given the probability zero has come true, and can do so again.
+        # Only an NLL is infinite: a class of probability zero was the true one, which can happen again.
         return Difference(value, value, value)
     low, high = min(value, *(end[0] for end in ends)), max(value, *(end[1] for end in ends))
     known = ours.deviations.shape[-1] > 1 and all(math.isfinite(each) for each in (value, low, high))
@@ -136,9 +130,8 @@ def _difference(ours: ChanceDeviations, theirs: ChanceDeviations, tail: float) -
 
 
 def _correlation(ours: ChanceDeviations, theirs: ChanceDeviations) -> float:
-    """Return the correlation of the two by chance, in their middle worlds."""
+    """The correlation of the two by chance, under their middle hypotheses."""
     a, b = (each.deviations[len(each.estimates) // 2] for each in (ours, theirs))
     if torch.equal(a, b):
         return 1.0
-    both = torch.corrcoef(torch.stack((a, b)))
-    return float(both[0, 1].nan_to_num())
+    return float(torch.corrcoef(torch.stack((a, b)))[0, 1].nan_to_num())

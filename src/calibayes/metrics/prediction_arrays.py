@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from calibayes.checks import check_predictions, check_weights
-from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
+from calibayes.errors import CalibayesError, InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 from calibayes.numpy_arrays import from_numpy
 
 __all__ = ["Array", "Predictions", "as_predictions"]
@@ -23,19 +23,12 @@ Array: TypeAlias = Tensor | npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Probabilities and labels as checked CPU tensors, and what every metric derives from them, once.
+    """Probabilities and labels as checked CPU tensors, and the quantities that every metric derives from them."""
 
-    Attributes:
-        probs: ``[n, K]``, in the type they came in.
-        targets: ``[n]``, int64.
-        weights: ``[n]`` in float64, positive; or None where every example counts the same.
-        pairs: the columns are right and wrong instead of classes, and right is always decided for.
-    """
-
-    probs: Tensor
-    targets: Tensor
-    weights: Tensor | None = None
-    pairs: bool = False
+    probs: Tensor  # [n, K], in the type they came in
+    targets: Tensor  # [n], int64
+    weights: Tensor | None = None  # [n] in float64, positive; None if every example counts the same
+    pairs: bool = False  # the columns are right and wrong instead of classes, and the decision is always "right"
 
     def __len__(self) -> int:
         return len(self.probs)
@@ -79,7 +72,8 @@ class Predictions:
         return float((values.double() * self.weights).sum() / self.weights.sum())
 
     def parts(self, rows: int) -> Iterator[Predictions]:
-        """The same predictions in pieces of at most ``rows`` examples."""
+        """The same predictions in pieces of at most ``rows`` examples, or of one."""
+        rows = max(1, rows)
         for start in range(0, len(self), rows):
             piece = slice(start, start + rows)
             weights = None if self.weights is None else self.weights[piece]
@@ -96,24 +90,27 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
         check: look at the values; ``False`` saves two passes over data already known to be good.
 
     Examples:
-        >>> found = as_predictions(np.array([0.7, 0.3]), np.array([1, 0], dtype=np.uint8))
-        >>> found.probs
+        >>> as_predictions(np.array([0.7, 0.3]), np.array([1, 0], dtype=np.uint8)).probs
         tensor([[0.3000, 0.7000],
                 [0.7000, 0.3000]], dtype=torch.float64)
     """
-    values, labels = _probabilities(probs), _labels(targets)
+    values = _as_tensor("probs", probs, InvalidProbabilitiesError)
+    names = " Names of classes: pass `numpy.unique(targets, return_inverse=True)[1]`."
+    labels = _as_tensor("targets", targets, InvalidTargetsError, "class indices of an integer type", names)
+    if not labels.is_floating_point() and labels.dtype != torch.bool:
+        labels = labels.long()  # torch cannot compare unsigned types wider than a byte, nor index with most others
     if values.dim() == 1 or (values.dim() == 2 and values.shape[1] == 1):
         values = _two_columns(values.reshape(-1), check)
     if values.dim() != 2:
         raise InvalidProbabilitiesError(
             f"Expected `probs` of shape [n, K], or [n] for two classes, but got {list(values.shape)}."
         )
-    counts = None if weights is None else _weights(weights)
+    counts = None if weights is None else _as_tensor("weights", weights, InvalidArgumentError)
     if check:
         check_predictions(values, labels)
     if counts is None:
         return Predictions(values.contiguous(), labels.contiguous())
-    check_weights(counts, values)  # always: what is negative would be left out unseen below
+    check_weights(counts, values)  # always: negative ones would be left out silently below
     counts = counts.double()
     largest = float(counts.max())
     if not 1e-60 < largest < 1e60:
@@ -124,20 +121,22 @@ def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *
     return Predictions(values.contiguous(), labels.contiguous(), counts.contiguous())
 
 
-def _probabilities(probs: Array) -> Tensor:
-    if not isinstance(probs, Tensor | np.ndarray):
-        raise InvalidProbabilitiesError(
-            f"Expected `probs` to be a torch.Tensor or a numpy.ndarray, but got {type(probs).__name__}. {_HINT}"
+def _as_tensor(name: str, array: Array, error: type[CalibayesError], content: str = "numbers", advice: str = "") -> Tensor:
+    """A tensor or an array as a detached CPU tensor, or an error that says what it should hold."""
+    if isinstance(array, np.ndarray):
+        if array.dtype.kind not in "fiub":
+            raise error(f"Expected `{name}` to hold {content}, but got dtype {array.dtype}.{advice}")
+        array = from_numpy(array)
+    if not isinstance(array, Tensor):
+        raise error(
+            f"Expected `{name}` to be a torch.Tensor or a numpy.ndarray, but got {type(array).__name__}. "
+            "Lists and pandas objects: pass `numpy.asarray(...)`."
         )
-    if isinstance(probs, np.ndarray):
-        if probs.dtype.kind not in "fiub":
-            raise InvalidProbabilitiesError(f"Expected `probs` to hold numbers, but got dtype {probs.dtype}.")
-        probs = from_numpy(probs)
-    return probs.detach().cpu()
+    return array.detach().cpu()
 
 
 def _two_columns(column: Tensor, check: bool) -> Tensor:
-    """(1 - p, p): what a single column means."""
+    """A single column p as the two columns (1 - p, p)."""
     if check and column.is_floating_point():
         wrong = ~((column >= 0) & (column <= 1))
         if bool(wrong.any()):
@@ -147,32 +146,3 @@ def _two_columns(column: Tensor, check: bool) -> Tensor:
                 "If these are logits, pass `logits.sigmoid()`."
             )
     return torch.stack((1 - column, column), -1)
-
-
-def _labels(targets: Array) -> Tensor:
-    if not isinstance(targets, Tensor | np.ndarray):
-        raise InvalidTargetsError(
-            f"Expected `targets` to be a torch.Tensor or a numpy.ndarray, but got {type(targets).__name__}. {_HINT}"
-        )
-    if isinstance(targets, np.ndarray):
-        if targets.dtype.kind not in "fiub":
-            raise InvalidTargetsError(
-                f"Expected `targets` to be class indices of an integer type, but got dtype {targets.dtype}. "
-                "Names of classes: pass `numpy.unique(targets, return_inverse=True)[1]`."
-            )
-        targets = from_numpy(targets)
-    targets = targets.detach().cpu()
-    # torch cannot compare unsigned types wider than a byte, nor index with most others.
-    return targets if targets.is_floating_point() or targets.dtype == torch.bool else targets.long()
-
-
-def _weights(weights: Array) -> Tensor:
-    if isinstance(weights, np.ndarray) and weights.dtype.kind in "fiub":
-        weights = from_numpy(weights)
-    if not isinstance(weights, Tensor):
-        kind = weights.dtype if isinstance(weights, np.ndarray) else type(weights).__name__
-        raise InvalidArgumentError(f"Expected `weights` to be a tensor or an array of numbers, but got {kind}.")
-    return weights.detach().cpu()
-
-
-_HINT = "Lists and pandas objects: pass `numpy.asarray(...)`."

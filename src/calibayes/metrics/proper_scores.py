@@ -1,4 +1,4 @@
-"""Proper scores, which only the true probabilities minimise on average, and accuracy."""
+"""Accuracy, and proper scores, whose expected value only the true probabilities minimise."""
 
 from __future__ import annotations
 
@@ -28,57 +28,45 @@ def accuracy(probs: Array, targets: Array, *, weights: Array | None = None, chec
         >>> accuracy(torch.tensor([[0.9, 0.1], [0.5, 0.5]]), torch.tensor([0, 1]))
         0.5
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    return found.mean(found.correct)
+    predictions = as_predictions(probs, targets, weights, check=check)
+    return predictions.mean(predictions.correct)
 
 
 def overconfidence(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
-    """Mean confidence minus accuracy: positive when the classifier is surer than it is right; arguments as `accuracy`.
+    """Mean confidence minus accuracy: positive for an overconfident classifier; arguments as `accuracy`.
 
     Examples:
         >>> round(overconfidence(torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 1])), 6)
         0.35
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    return found.mean(found.confidence) - found.mean(found.correct)
+    predictions = as_predictions(probs, targets, weights, check=check)
+    return predictions.mean(predictions.confidence) - predictions.mean(predictions.correct)
 
 
 def top_k_accuracy(
     probs: Array, targets: Array, k: int | None = None, *, weights: Array | None = None, check: bool = True
 ) -> float:
-    """The share of examples whose true class is among the ``k`` most probable ones.
+    """The share of examples whose true class is among the ``k`` most probable ones; other arguments as `accuracy`.
 
-    Of classes with the same probability, those that come first count as more probable.
-
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        k: how many classes; 5 by default, fewer where there are at most 5.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
+    Of classes with the same probability, those that come first count as more probable. The default ``k`` is 5, or less where
+    there are at most 5 classes.
 
     Examples:
         >>> top_k_accuracy(torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]), torch.tensor([1, 0]), k=2)
         0.5
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    k = default_k(found.classes) if k is None else positive_integer("k", k)
-    rank = torch.cat([ranks(part) for part in found.parts(_rows(found))])
-    return found.mean((rank < k).double())
+    predictions = as_predictions(probs, targets, weights, check=check)
+    k = default_k(predictions.classes) if k is None else positive_integer("k", k)
+    rank = torch.cat([ranks(part) for part in predictions.parts(_BLOCK // predictions.classes)])
+    return predictions.mean((rank < k).double())
 
 
 def nll(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""The mean negative log-likelihood of the true classes, in nats.
+    r"""The mean negative log-likelihood of the true classes, in nats; arguments as `accuracy`.
 
     $$\mathrm{NLL} = -\frac{1}{n} \sum_i \log p(y_i | x_i)$$
     A single true class with probability zero makes it infinite. That is the honest value, so nothing is clipped; an
     infinite result usually means that ``probs`` came from a softmax in float16 or float32 that underflowed.
-
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
 
     Examples:
         >>> round(nll(torch.tensor([[0.5, 0.5], [0.25, 0.75]]), torch.tensor([0, 0])), 4)
@@ -86,31 +74,25 @@ def nll(probs: Array, targets: Array, *, weights: Array | None = None, check: bo
         >>> nll(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
         inf
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    true = found.probs.gather(-1, found.targets[:, None])[:, 0].double()
+    predictions = as_predictions(probs, targets, weights, check=check)
+    true = predictions.probs.gather(-1, predictions.targets[:, None])[:, 0].double()
     # Subtracted rather than negated: a perfect classifier scores 0.0, not -0.0.
-    return 0.0 - found.mean(true.log())
+    return 0.0 - predictions.mean(true.log())
 
 
 def brier(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""The mean squared distance between the probabilities and the truth, from 0 (perfect) to 2 (sure and wrong).
+    r"""The mean squared distance between the probabilities and the truth, from 0 (perfect) to 2 (certain and wrong).
 
     $$\mathrm{Brier} = \frac{1}{n} \sum_i \sum_{k=1}^{K} (p(k | x_i) - 1[k = y_i])^2$$
-    The sum runs over all classes, so for two classes it is twice the score of the one-column form. See Brier, "Verification of
-    Forecasts Expressed in Terms of Probability" (1950).
-
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
+    The sum runs over all classes, so for two classes it is twice the score of the one-column form. Arguments as `accuracy`. See
+    Brier, "Verification of Forecasts Expressed in Terms of Probability" (1950).
 
     Examples:
         >>> round(brier(torch.tensor([[0.8, 0.2]]), torch.tensor([0])), 6)
         0.08
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    return found.mean(torch.cat([losses(part)[1] for part in found.parts(_rows(found))]))
+    predictions = as_predictions(probs, targets, weights, check=check)
+    return predictions.mean(torch.cat([losses(part)[1] for part in predictions.parts(_BLOCK // predictions.classes)]))
 
 
 def losses(part: Predictions) -> tuple[Tensor, Tensor]:
@@ -130,9 +112,5 @@ def ranks(part: Predictions) -> Tensor:
 
 
 def default_k(classes: int) -> int:
-    """The k of `top_k_accuracy` that says something: 5, or one less than the number of classes."""
+    """The default k of `top_k_accuracy`: 5, or one less than the number of classes if that is smaller."""
     return max(1, min(5, classes - 1))
-
-
-def _rows(found: Predictions) -> int:
-    return max(1, _BLOCK // found.classes)

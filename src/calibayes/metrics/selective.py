@@ -1,4 +1,4 @@
-"""Answering only when sure: the error rate over the share of examples that are answered."""
+"""Abstaining on low confidence: the error rate over the share of examples that are answered."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["RiskCoverage", "aurc", "coverage_at_accuracy", "risk_coverage"]
 
 @dataclass(frozen=True, eq=False)
 class RiskCoverage:
-    """The error rate among the surest examples, from the few surest to all; one point for each confidence that occurs.
+    """The error rate among the most confident examples, from few to all; one point for each confidence that occurs.
 
     Attributes:
         coverage: the share of examples that are answered, ascending to 1.
         risk: the share of wrong decisions among them.
-        threshold: the confidence from which on an example is answered.
+        threshold: the confidence at which answers begin.
         aurc: the area under the curve, the mean of the risk over all coverages.
     """
 
@@ -31,22 +31,16 @@ class RiskCoverage:
     aurc: float
 
     def coverage_at(self, accuracy: float) -> float:
-        """The largest share of examples that can be answered with at least this accuracy; 0 where there is none."""
+        """The largest share of examples that can be answered with at least this accuracy; 0 if none can."""
         enough = 1 - self.risk >= fraction("accuracy", accuracy) - 1e-12
         return float(self.coverage[enough].max()) if bool(enough.any()) else 0.0
 
 
 def risk_coverage(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> RiskCoverage:
-    r"""The risk–coverage curve of a classifier that declines where its confidence is below a threshold.
+    r"""The risk–coverage curve of a classifier that abstains below a confidence threshold; arguments as `accuracy`.
 
     Examples of the same confidence are answered together or not at all. See El-Yaniv and Wiener, "On the Foundations of
     Noise-free Selective Classification" (2010).
-
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
 
     Examples:
         >>> curve = risk_coverage(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1]))
@@ -60,31 +54,26 @@ def risk_coverage(probs: Array, targets: Array, *, weights: Array | None = None,
 
 
 def aurc(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
-    r"""The area under the risk–coverage curve: small when errors have low confidence; arguments as `risk_coverage`.
+    r"""The area under the risk–coverage curve: small when errors have low confidence; arguments as `accuracy`.
 
-    The mean over $k = 1 … n$ of the error rate among the $k$ surest examples, and where confidences are tied the mean
-    over all orders of the tied ones. With weights, the total weight stands for $n$ examples. See Geifman, Uziel and El-Yaniv,
-    "Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers" (2019, https://arxiv.org/abs/1805.08206).
+    The mean over $k = 1 … n$ of the error rate among the $k$ most confident examples; where confidences are tied, the
+    mean over all orders of the tied ones. With weights, the total weight stands for $n$ examples. See Geifman, Uziel and
+    El-Yaniv, "Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers" (2019, https://arxiv.org/abs/1805.08206).
 
     Examples:
         >>> round(aurc(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]), torch.tensor([0, 1, 1])), 4)
         0.2778
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    return float(area(sorted_cells(found)[0], int(found.mass.count_nonzero())))
+    predictions = as_predictions(probs, targets, weights, check=check)
+    return float(area(sorted_cells(predictions)[0], int(predictions.mass.count_nonzero())))
 
 
 def coverage_at_accuracy(
     probs: Array, targets: Array, accuracy: float = 0.95, *, weights: Array | None = None, check: bool = True
 ) -> float:
-    """The largest share of examples, the surest ones, that can be answered with at least this accuracy.
+    """The largest share of examples, the most confident ones, that can be answered with at least this accuracy.
 
-    Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
-        targets: the true classes, integers of shape ``[n]``.
-        accuracy: the accuracy that is asked for.
-        weights: how much each example counts.
-        check: look at the values first; ``False`` when they are known to be good.
+    Other arguments as `calibayes.metrics.accuracy`.
 
     Examples:
         >>> coverage_at_accuracy(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]), torch.tensor([0, 0, 1, 0]))
@@ -96,9 +85,8 @@ def coverage_at_accuracy(
 
 def curve(cells: Cells, n: int) -> RiskCoverage:
     """The curve of cells without leading axes, whose weight stands for ``n`` examples."""
-    coverage, risk, ends = _from_the_surest(cells)
-    threshold = cells.r.flip(-1)
-    return RiskCoverage(coverage[ends], risk[ends], threshold[ends], float(area(cells, n)))
+    coverage, risk, ends = _by_descending_confidence(cells)
+    return RiskCoverage(coverage[ends], risk[ends], cells.r.flip(-1)[ends], float(area(cells, n)))
 
 
 def area(cells: Cells, n: int) -> Tensor:
@@ -115,12 +103,12 @@ def area(cells: Cells, n: int) -> Tensor:
 
 def largest_coverage(cells: Cells, accuracy: float) -> Tensor:
     """The largest coverage at which the accuracy is reached."""
-    coverage, risk, ends = _from_the_surest(cells)
+    coverage, risk, ends = _by_descending_confidence(cells)
     enough = (1 - risk >= accuracy - 1e-12) & ends
     return torch.where(enough, coverage, 0.0).amax(-1)
 
 
-def _from_the_surest(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
+def _by_descending_confidence(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
     """Coverage and risk with each further cell, and which cells end a run of the same confidence."""
     mass = cells.mass.flip(-1).cumsum(-1)
     risk = cells.wrong.flip(-1).cumsum(-1) / torch.where(mass > 0, mass, 1.0)
@@ -131,7 +119,7 @@ def _from_the_surest(cells: Cells) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _tied(cells: Cells, values: Tensor) -> Tensor:
-    """Sums over runs of the same confidence, from the surest down."""
+    """Sums over runs of the same confidence, in descending order."""
     r = cells.r.flip(-1)
     group = torch.cat((r.new_zeros(1), (r[:-1] > r[1:]).to(r))).cumsum(0).long()
     count = int(group[-1]) + 1

@@ -9,7 +9,7 @@ import torch
 
 from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import DataError, InvalidProbabilitiesError
-from calibayes.metrics.bins import ReliabilityBins
+from calibayes.metrics.bins import DEFAULT_BINS, ReliabilityBins
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
 from calibayes.metrics.kernel_errors import WIDTH
@@ -25,17 +25,11 @@ __all__ = ["Stream"]
 class Stream:
     """Every metric of a stream of predictions, in memory that does not grow with their number.
 
-    What is kept are sums, about 50 MB for ten classes. The binned, classwise and proper scores are those of `evaluate`
+    It keeps sums only, about 50 MB for ten classes. The binned, classwise and proper scores are those of `evaluate`
     on all the data at once; equal-mass ECE, smooth ECE, MMCE, WMMCE, KCE with its p-value, AURC and coverage are computed
     from a thousand fine cells of confidence.
 
-    Args:
-        bins: the number of bins of the binned errors.
-        class_names: what the classes are called, in the order of the columns.
-        seed: of the dealing into blocks, and of the draws of the p-value.
-        target_accuracy: of ``coverage_at_target``.
-        k: of the top-k accuracy; 5 by default, fewer where there are at most 5 classes.
-        kernel_width: of MMCE, WMMCE and KCE.
+    Arguments as `evaluate`; ``seed`` also assigns examples to blocks.
 
     Examples:
         >>> stream = Stream()
@@ -48,7 +42,7 @@ class Stream:
 
     def __init__(
         self,
-        bins: int = 15,
+        bins: int = DEFAULT_BINS,
         *,
         class_names: Sequence[str] | None = None,
         seed: int = 0,
@@ -62,43 +56,43 @@ class Stream:
 
     def update(self, probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> None:
         """Add a batch; arguments as `evaluate`."""
-        found = as_predictions(probs, targets, weights, check=check)
+        predictions = as_predictions(probs, targets, weights, check=check)
         if self._tally is None:
-            check_names(self._class_names, found.classes)
-            self._tally = self._settings.tally(found.classes, BLOCKS, fixed_edges(self._settings.bins))
-        if found.classes != self._tally.classes:
+            check_names(self._class_names, predictions.classes)
+            self._tally = self._settings.tally(predictions.classes, BLOCKS, fixed_edges(self._settings.bins))
+        if predictions.classes != self._tally.classes:
             raise InvalidProbabilitiesError(
-                f"Expected `probs` with {self._tally.classes} classes, as in the first batch, but got {found.classes}."
+                f"Expected `probs` with {self._tally.classes} classes, as in the first batch, but got {predictions.classes}."
             )
-        self._tally.update(found)
+        self._tally.update(predictions)
 
     def together(self, group: ProcessGroupChoice = "auto") -> Stream:
-        """Return what all processes have seen, as one stream in each of them; this one is left as it is.
+        """Return one stream of what all processes have seen, in each of them; this one is left as it is.
 
-        Only sums travel: as many bytes whatever the number of examples is.
+        Only sums are sent: the same number of bytes for any number of examples.
 
         Args:
             group: the processes: all that ``torchrun`` has started, or a process group. All must call this.
         """
         processes = Processes.of(group)
-        found = copy.deepcopy(self)
+        whole = copy.deepcopy(self)
         if processes.size == 1:
-            return found
+            return whole
         classes = processes.counts(0 if self._tally is None else self._tally.classes, torch.device("cpu"))
         if not any(classes):
-            return found
+            return whole
         most = max(classes)
         if odd := [rank for rank, count in enumerate(classes) if count not in (0, most)]:
             raise InvalidProbabilitiesError(
                 f"Expected all processes to have seen {most} classes, but process {odd[0]} has seen {classes[odd[0]]}."
             )
-        if found._tally is None:
-            found._tally = self._settings.tally(most, BLOCKS, fixed_edges(self._settings.bins))
-        found._tally.sum_over(processes)
-        return found
+        if whole._tally is None:
+            whole._tally = self._settings.tally(most, BLOCKS, fixed_edges(self._settings.bins))
+        whole._tally.sum_over(processes)
+        return whole
 
     def scores(self, *, intervals: bool = True, level: float = 0.95, replicates: int = 1000) -> Scores:
-        """Every metric of what came so far; arguments as `evaluate`."""
+        """Every metric of the predictions so far; arguments as `evaluate`."""
         sample = self._sample()
         measured = values(sample)
         ends = {}
@@ -108,11 +102,11 @@ class Stream:
         return scores_of(sample, measured, ends, level if intervals else None, names)
 
     def reliability_bins(self) -> ReliabilityBins:
-        """The bins of what came so far."""
+        """The bins of the predictions so far."""
         return self._sample().tally.reliability
 
     def risk_coverage(self) -> RiskCoverage:
-        """The risk–coverage curve of what came so far, at the confidences of the cells."""
+        """The risk–coverage curve of the predictions so far, at the confidences of the cells."""
         sample = self._sample()
         return curve(sample.cells, sample.tally.n)
 

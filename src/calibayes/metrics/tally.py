@@ -1,4 +1,4 @@
-"""Sums over the examples, in blocks that a bootstrap can resample: what is kept of data that does not fit into memory."""
+"""Sums over the examples, in blocks that a bootstrap can resample, for data that does not fit into memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.metrics.proper_scores import losses, ranks
 from calibayes.randomness import derived_seed
 
-__all__ = ["BLOCKS", "PARTS", "SUMS", "Tally", "fitted_edges", "fixed_edges"]
+__all__ = ["BLOCKS", "PARTS", "Tally", "fitted_edges", "fixed_edges"]
 
 BLOCKS = 2048
-SUMS = ("weight", "confidence", "right", "nll", "impossible", "brier", "top")
 PARTS = frozenset({"means", "bins", "classes", "cells"})
-_ROWS = 1 << 21  # numbers looked at in one go
+_ROWS = 1 << 21  # probabilities processed at once
 _CLASS_SUMS = 1 << 22  # sums of classes kept at most
 _FINE = 512  # cells of equal width, and as many of equal mass
 
@@ -27,18 +26,10 @@ _FINE = 512  # cells of equal width, and as many of equal mass
 class Tally:
     r"""Sums of one set of predictions, added batch by batch.
 
-    Every example is dealt to one of $G$ blocks at random. To resample the blocks is to resample the examples: the sums of a
-    block are sums of independent examples, so the resampled totals have the right covariances, up to the noise of $G$
-    draws (1.6 % of a standard deviation for $G = 2048$).
-
-    Args:
-        classes: $K$.
-        bins: $M$.
-        k: of the top-k accuracy.
-        seed: of the dealing.
-        blocks: $G$; 1 when nothing will be resampled.
-        edges: of the cells of confidence; without them, cells are not kept.
-        parts: which sums are wanted.
+    Every example is assigned to one of $G$ blocks at random. To resample the blocks is to resample the examples: the sums of
+    a block are sums of independent examples, so the resampled totals have the right covariances, up to the noise of $G$
+    draws (1.6 % of a standard deviation for $G = 2048$). One block is enough if nothing will be resampled; without the edges
+    of cells of confidence, cells are not kept. ``parts`` are the sums to keep.
     """
 
     def __init__(
@@ -56,7 +47,7 @@ class Tally:
         self.classes, self.bins, self.k, self.blocks, self.edges = classes, bins, k, blocks, edges
         self.n = 0
         self.class_blocks = min(blocks, max(64, _CLASS_SUMS // (classes * bins)))
-        self.sums = _zeros(blocks, len(SUMS))
+        self.sums = _zeros(blocks, 7)  # weight, and weighted: confidence, right, NLL, impossible, Brier score, in the top k
         self.by_bin = _zeros(2, blocks * bins)  # weight and residual
         self.by_class = _zeros(3, self.class_blocks * classes * bins)  # weight, predicted, observed
         self.counts = torch.zeros(bins, dtype=torch.int64)
@@ -68,20 +59,21 @@ class Tally:
         self.by_cell = _zeros(2, blocks * cells)  # right and wrong
         self.cell_confidence = _zeros(cells)
         self._cell_squares = _zeros(cells)  # Σ w²
-        self._deal = np.random.Generator(np.random.PCG64(derived_seed(seed, "blocks")))
+        self._assignment = np.random.Generator(np.random.PCG64(derived_seed(seed, "blocks")))
 
-    def update(self, found: Predictions, block: Tensor | None = None) -> None:
+    def update(self, predictions: Predictions, block: Tensor | None = None) -> None:
         """Add predictions; ``block`` says where each example goes, at random by default."""
         if block is None:
-            block = torch.from_numpy(self._deal.integers(self.blocks, size=len(found)))
-        self.n += int(found.mass.count_nonzero())
-        self.weight += float(found.mass.sum())
-        self.right += float((found.mass * found.correct).sum())
-        self.confidence += float((found.mass * found.confidence).sum())
-        self.block_weight.index_add_(0, block, found.mass)
-        self.own += torch.stack(((found.mass * (found.correct - found.confidence)).square().sum(), found.mass.square().sum()))
-        rows = max(1, _ROWS // found.classes)
-        for part, where in zip(found.parts(rows), block.split(rows), strict=True):
+            block = torch.from_numpy(self._assignment.integers(self.blocks, size=len(predictions)))
+        r, c, w = predictions.confidence, predictions.correct, predictions.mass
+        self.n += int(w.count_nonzero())
+        self.weight += float(w.sum())
+        self.right += float((w * c).sum())
+        self.confidence += float((w * r).sum())
+        self.block_weight.index_add_(0, block, w)
+        self.own += torch.stack(((w * (c - r)).square().sum(), w.square().sum()))
+        rows = max(1, _ROWS // predictions.classes)
+        for part, where in zip(predictions.parts(rows), block.split(rows), strict=True):
             if "means" in self.parts:
                 self._add_means(part, where)
             if "bins" in self.parts:
@@ -145,12 +137,6 @@ class Tally:
         )
 
     @property
-    def totals(self) -> dict[str, float]:
-        """The means of what `SUMS` names, and the total ``weight``."""
-        sums = self.sums.sum(0).tolist()
-        return {"weight": sums[0], **{name: value / sums[0] for name, value in zip(SUMS[1:], sums[1:], strict=True)}}
-
-    @property
     def effective(self) -> float:
         """The effective sample size: the number of examples of equal weight that would be worth as much."""
         return self.weight**2 / float(self.own[1])
@@ -166,8 +152,16 @@ class Tally:
         residual, weight = (self.own / self.weight**2).tolist()
         return residual, weight
 
+    def means(self, counts: Tensor | None = None) -> dict[str, Tensor]:
+        """The metrics that are means: of all examples, or of replicates that hold each block ``counts [B, G]`` times."""
+        sums = self.sums.sum(0) if counts is None else counts @ self.sums
+        _, confidence, right, nll, impossible, brier, top = (sums / sums[..., :1]).unbind(-1)
+        nll = torch.where(impossible > 0, torch.inf, nll)
+        gap = confidence - right
+        return {"accuracy": right, "top_k": top, "confidence": confidence, "overconfidence": gap, "nll": nll, "brier": brier}
+
     def classwise(self, counts: Tensor | None = None) -> ClassBins:
-        """The bins of every class: of all examples, or of replicates that hold each block ``counts [B, G]`` times."""
+        """The bins of every class: of all examples, or of replicates."""
         table = self.by_class.view(3, self.class_blocks, -1)
         sums: Tensor = table.sum(1) if counts is None else counts @ table
         return ClassBins(*sums.view(*sums.shape[:-1], self.classes, self.bins))
@@ -187,7 +181,7 @@ class Tally:
 
 
 def fixed_edges(bins: int) -> Tensor:
-    """Edges of cells for confidences that are not known yet: of equal width, and ever finer towards 0 and 1."""
+    """Edges of cells for confidences that are not known yet: of equal width, and finer and finer towards 0 and 1."""
     towards_zero = 2.0 ** (torch.arange(0, -241, -1, dtype=torch.float64) / 8)
     edges: Tensor = torch.cat((_within(bins), towards_zero, 1 - towards_zero)).unique()
     return edges
@@ -201,7 +195,7 @@ def fitted_edges(r: Tensor, bins: int) -> Tensor:
 
 
 def _within(bins: int) -> Tensor:
-    """Cells that lie within the bins: every edge of a bin is one of a cell."""
+    """Edges of equal width, among them those of the bins."""
     return equal_width(bins * max(1, _FINE // bins))
 
 

@@ -12,16 +12,11 @@ from calibayes.networks.input_dropout import InputDropout
 
 __all__ = ["HEAD_DROPOUT", "with_dropout"]
 
-HEAD_DROPOUT = 0.1
-"""The probability of the layer that `with_dropout` puts in."""
+HEAD_DROPOUT = 0.1  # the probability of the layer that `with_dropout` puts in
 
 
 def with_dropout(net: nn.Module, p: float = HEAD_DROPOUT) -> nn.Module:
     """A copy of a network with a dropout layer before its last linear layer; a network with dropout stays as it is.
-
-    Args:
-        net: a network.
-        p: the probability that a unit is dropped.
 
     Examples:
         >>> from torch import nn
@@ -37,6 +32,6 @@ def with_dropout(net: nn.Module, p: float = HEAD_DROPOUT) -> nn.Module:
         )
     if linear[-1] == "":
         return nn.Sequential(nn.Dropout(p), copy.deepcopy(net))
-    found = copy.deepcopy(net)
-    found.set_submodule(linear[-1], nn.Sequential(nn.Dropout(p), found.get_submodule(linear[-1])))
-    return found
+    copied = copy.deepcopy(net)
+    copied.set_submodule(linear[-1], nn.Sequential(nn.Dropout(p), copied.get_submodule(linear[-1])))
+    return copied

@@ -90,19 +90,17 @@ class InputDropout(nn.Module):
         return self.dropped(inputs, keep)
 
     def dropped(self, inputs: Tensor, keep: Callable[..., Tensor]) -> Tensor:
-        """The inputs without what is not to be kept.
+        """The inputs without the parts that ``keep`` does not keep.
 
-        Args:
-            inputs: as those of `forward`.
-            keep: called with the parts' coordinates, tensors that broadcast against each other: the number of a column, the
-                index of a word, or the row and column of a patch. Returns true for those that are kept, with more axes in
-                front if examples differ.
+        ``keep`` is called with the parts' coordinates, tensors that broadcast against each other: the number of a column, the
+        index of a word, or the row and column of a patch. It returns true for those that are kept, with more axes in front if
+        examples differ.
         """
         if self.of == "features":
             columns = torch.arange(inputs.shape[1], device=inputs.device)
             return inputs * (keep(columns).to(inputs.dtype) / (1 - self.p))
         if self.of == "words":
-            assert self.replacement is not None  # checked at the start
+            assert self.replacement is not None  # checked by __init__
             hidden = ~keep(inputs)
             if self.padding is not None:
                 hidden &= inputs != self.padding
@@ -124,17 +122,13 @@ class InputDropout(nn.Module):
 
     def _check(self, inputs: Tensor) -> None:
         real = inputs.is_floating_point()
-        fits = {
-            "features": inputs.dim() == 2 and real,
-            "words": inputs.dim() == 2 and not real and inputs.dtype != torch.bool,
-            "patches": inputs.dim() == 4,
-        }
-        if not fits[self.of]:
-            expected = {
-                "features": "a table [n, F] of a floating-point type",
-                "words": "word indices [n, L] of an integer type",
-                "patches": "images [n, C, H, W]",
-            }
+        integral = not real and inputs.dtype != torch.bool
+        fits, expected = {
+            "features": (inputs.dim() == 2 and real, "a table [n, F] of a floating-point type"),
+            "words": (inputs.dim() == 2 and integral, "word indices [n, L] of an integer type"),
+            "patches": (inputs.dim() == 4, "images [n, C, H, W]"),
+        }[self.of]
+        if not fits:
             raise InvalidArgumentError(
-                f"InputDropout(of={self.of!r}) expects {expected[self.of]}, but got {list(inputs.shape)} of {inputs.dtype}."
+                f"InputDropout(of={self.of!r}) expects {expected}, but got {list(inputs.shape)} of {inputs.dtype}."
             )

@@ -23,7 +23,7 @@ CIFAR10: Moments = ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))
 class Normalize(nn.Module):
     r"""Scale bytes to $[0, 1]$, then subtract a mean and divide by a standard deviation, channel by channel.
 
-    As the first layer of a network it lets images stay bytes until they are needed, a quarter of the memory of numbers.
+    As the first layer of a network it lets images stay bytes until they are needed, which takes a quarter of the memory.
 
     Args:
         mean: a number for each channel, on the scale from 0 to 1.
@@ -45,7 +45,7 @@ class Normalize(nn.Module):
                 "Expected `mean` and `std` to have a number for each channel, and those of `std` to be positive and finite, "
                 f"but got {tuple(mean)} and {tuple(std)}."
             )
-        self._told = f"mean={tuple(mean)}, std={tuple(std)}"
+        self._settings = f"mean={tuple(mean)}, std={tuple(std)}"
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1))
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1))
 
@@ -63,4 +63,4 @@ class Normalize(nn.Module):
 
     def extra_repr(self) -> str:
         """Return what `print` shows."""
-        return self._told
+        return self._settings

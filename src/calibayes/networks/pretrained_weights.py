@@ -1,4 +1,4 @@
-"""Weights that others trained, from a file into a network."""
+"""Published weights, from a file into a network."""
 
 from __future__ import annotations
 
@@ -47,13 +47,15 @@ def load_weights(net: nn.Module, source: str | Path | Mapping[str, Tensor], head
     given = _unwrapped(source if isinstance(source, Mapping) else _read(Path(source)), what)
     state = net.state_dict()
     last = _last_layer(net, state)
-    wanted = {name: value for name, value in state.items() if head == "keep" or name not in last}
-    given = {name: value for name, value in given.items() if head == "keep" or name not in last}
-    problems = _problems(given, wanted)
+    if head == "new":
+        given = {name: value for name, value in given.items() if name not in last}
+    problems = _problems(given, {name: value for name, value in state.items() if head == "keep" or name not in last})
     if problems:
         only_head = head == "keep" and problems.keys() <= last
         advice = " To keep the network's own last layer, pass head='new'." if only_head else ""
-        raise ModelFileError(f"{what} does not fit the network: {_listed(list(problems.values()))}.{advice}")
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        shown = "; ".join(list(problems.values())[:_SHOWN])
+        raise ModelFileError(f"{what} does not fit the network: {shown}{more}.{advice}")
     net.load_state_dict({**state, **given})
 
 
@@ -69,9 +71,8 @@ def _read(path: Path) -> Any:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}. Is it the path of a file?") from error
     except Exception as error:  # torn or foreign bytes make unpickling fail in any way
         raise ModelFileError(
-            f"{path} holds no weights that can be read ({type(error).__name__}). Expected safetensors, or nothing but tensors "
-            "written by torch.save: other objects are left alone, since to read them could run code. "
-            "If the file was downloaded, compare its size."
+            f"{path} holds no weights that can be read ({type(error).__name__}). Expected safetensors, or only tensors written "
+            "by torch.save: reading other objects could run code. If the file was downloaded, compare its size."
         ) from error
 
 
@@ -101,7 +102,7 @@ def _last_layer(net: nn.Module, state: Mapping[str, Tensor]) -> set[str]:
 
 
 def _problems(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, str]:
-    """Describe what does not fit, by name: what is missing, what is of another shape or type, and what is too much."""
+    """Describe what does not fit, by name: what is missing, of another shape or type, or superfluous."""
     problems = {}
     for name, value in wanted.items():
         if name not in given:
@@ -113,8 +114,3 @@ def _problems(given: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict
             problems[name] = f"{name!r} is of {given[name].dtype}, the network's of {value.dtype}"
     problems |= {name: f"{name!r} has no place in the network" for name in given if name not in wanted}
     return problems
-
-
-def _listed(problems: list[str]) -> str:
-    more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-    return "; ".join(problems[:_SHOWN]) + more

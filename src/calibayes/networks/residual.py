@@ -13,12 +13,9 @@ __all__ = ["ResidualBlock", "convolution", "stage"]
 
 
 class ResidualBlock(nn.Module, ABC):
-    """Two 3×3 convolutions, around which a shortcut leads: what that does where the shape changes, subclasses say.
+    """Two 3×3 convolutions from ``inputs`` to ``outputs`` channels, with a shortcut around them that subclasses define.
 
-    Args:
-        inputs: the channels that come in.
-        outputs: the channels that go out.
-        stride: 1, or 2 to halve the resolution.
+    A stride of 2 halves the resolution.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -42,10 +39,10 @@ class _Convolution(nn.Conv2d):
     """A 3×3 convolution with padding 1 and without bias: a norm follows.
 
     On a CPU, maps of at most 2×2 are multiplied with a matrix instead: PyTorch's backward pass through a convolution whose
-    taps mostly meet padding takes many times as long. The outcomes agree to rounding.
+    taps mostly meet padding takes many times as long. The results agree to rounding.
     """
 
-    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int = 1) -> None:
         super().__init__(inputs, outputs, 3, stride, padding=1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -61,9 +58,7 @@ class _Convolution(nn.Conv2d):
         return maps
 
 
-def convolution(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
-    """A 3×3 convolution that keeps the resolution (or divides it by ``stride``), without bias: a norm follows."""
-    return _Convolution(inputs, outputs, stride)
+convolution = _Convolution
 
 
 def stage(block: Callable[[int, int, int], nn.Module], inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:

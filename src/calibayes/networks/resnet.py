@@ -18,15 +18,10 @@ _CHANNELS = (64, 128, 256, 512)
 
 
 def resnet18(classes: int = 10, stem: Literal["imagenet", "cifar"] = "imagenet") -> ResNet:
-    """The residual network of 18 layers and 11.2 million weights for colour images.
+    """The residual network of 18 layers and 11.2 million weights for colour images; ``stem`` as in `ResNet`.
 
-    Its parameters have torchvision's names and shapes, so `load_weights` reads the weights published for that.
-    On a CPU it is faster with images that lie in memory as ``images.to(memory_format=torch.channels_last)`` has them, which
-    `fit` and `predict` keep.
-
-    Args:
-        classes: the number of classes, at least 2.
-        stem: how it starts; see `ResNet`.
+    Its parameters have torchvision's names and shapes, so `load_weights` reads the weights published for that. On a CPU it is
+    faster with images in the memory format ``torch.channels_last``, which `fit` and `predict` keep.
 
     Examples:
         >>> import torch
@@ -65,12 +60,9 @@ class ResNet(nn.Module):
             check_size(f"blocks[{k}]", number)
         check_size("classes", classes, 2)
         first, second, third, fourth = _CHANNELS
-        if stem == "imagenet":
-            self.conv1 = nn.Conv2d(3, first, 7, 2, padding=3, bias=False)
-            self.maxpool: nn.Module = nn.MaxPool2d(3, 2, padding=1)
-        else:
-            self.conv1 = convolution(3, first)
-            self.maxpool = nn.Identity()
+        large = stem == "imagenet"
+        self.conv1 = nn.Conv2d(3, first, 7, 2, padding=3, bias=False) if large else convolution(3, first)
+        self.maxpool = nn.MaxPool2d(3, 2, padding=1) if large else nn.Identity()
         self.bn1 = nn.BatchNorm2d(first)
         self.layer1 = stage(_Block, first, first, blocks[0], stride=1)
         self.layer2 = stage(_Block, first, second, blocks[1], stride=2)

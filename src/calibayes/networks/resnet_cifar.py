@@ -15,12 +15,8 @@ __all__ = ["ResNetCIFAR", "resnet20"]
 def resnet20(classes: int = 10) -> ResNetCIFAR:
     """The residual network of 20 layers and 0.27 million weights for 32×32 colour images.
 
-    Its parameters have the names of weights published for it, which `load_weights` reads.
-    On a CPU it is faster with images that lie in memory as ``images.to(memory_format=torch.channels_last)`` has them, which
-    `fit` and `predict` keep.
-
-    Args:
-        classes: the number of classes, at least 2.
+    Its parameters have the names of weights published for it, which `load_weights` reads. On a CPU it is faster with images in
+    the memory format ``torch.channels_last``, which `fit` and `predict` keep.
 
     Examples:
         >>> import torch

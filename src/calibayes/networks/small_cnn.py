@@ -34,19 +34,9 @@ class SmallCNN(nn.Module):
         check_size("classes", classes, 2)
         self.channels, self.size = check_size("channels", channels), check_size("size", size, 10)
         left = ((size - 2) // 2 - 2) // 2  # of the height and width, after both convolutions and poolings
-        self.features = nn.Sequential(
-            nn.Conv2d(channels, 16, 3),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(16, 32, 3),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-        )
-        self.classifier = nn.Sequential(
-            nn.Linear(32 * left * left, 64),
-            nn.ReLU(),
-            nn.Linear(64, classes),
-        )
+        first, second = nn.Conv2d(channels, 16, 3), nn.Conv2d(16, 32, 3)
+        self.features = nn.Sequential(first, nn.ReLU(), nn.MaxPool2d(2), second, nn.ReLU(), nn.MaxPool2d(2))
+        self.classifier = nn.Sequential(nn.Linear(32 * left * left, 64), nn.ReLU(), nn.Linear(64, classes))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits ``[n, classes]`` of images ``[n, channels, size, size]``."""

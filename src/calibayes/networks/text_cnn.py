@@ -31,13 +31,10 @@ class TextCNN(nn.Module):
         channels: the channels of each convolution.
         hidden: the width of the hidden layer.
         pool: by how much each of the two max-poolings shortens the text. With 5 a text needs at least 149 words, with 4
-            at least 100, with 3 at least 61, with 2 at least 32; `shortest` has the number.
+            at least 100, with 3 at least 61, with 2 at least 32; ``shortest`` has the number. Pad shorter ones.
         padding: the word index that fills up short texts. Positions that see nothing else are then left out of the global
             pooling, and a text of padding alone becomes a vector of zeros. By default all positions count, so that the
             average of a short text is drawn towards what the network makes of padding.
-
-    Attributes:
-        shortest: the least number of words that a text may have; shorter ones have to be padded.
 
     Examples:
         >>> TextCNN((5000, 100))(torch.zeros(2, 200, dtype=torch.long)).shape
@@ -66,7 +63,12 @@ class TextCNN(nn.Module):
         self.pooling = pooling
         self.pool = check_size("pool", pool)
         self.embedding = _embedding(embeddings)
-        self.padding = None if padding is None else _checked_padding(padding, self.embedding.num_embeddings)
+        if padding is not None and check_size("padding", padding, 0) >= self.embedding.num_embeddings:
+            raise InvalidArgumentError(
+                f"Expected `padding` to be a word index below {self.embedding.num_embeddings}, the size of the vocabulary, "
+                f"but got {padding!r}."
+            )
+        self.padding = padding
         self.shortest = self.shortest_for(pool)
         self.features = nn.Sequential(
             WordConvolution(self.embedding.embedding_dim, channels, _WIDTH),
@@ -78,11 +80,7 @@ class TextCNN(nn.Module):
             _Convolution(channels, channels, _WIDTH),
             nn.ReLU(),
         )
-        self.classifier = nn.Sequential(
-            nn.Linear(channels, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, classes),
-        )
+        self.classifier = nn.Sequential(nn.Linear(channels, hidden), nn.ReLU(), nn.Linear(hidden, classes))
 
     @staticmethod
     def shortest_for(pool: int) -> int:
@@ -144,11 +142,3 @@ def _embedding(embeddings: Tensor | tuple[int, int]) -> nn.Embedding:
         )
     vocabulary, dim = embeddings
     return nn.Embedding(check_size("vocabulary", vocabulary), check_size("dim", dim))
-
-
-def _checked_padding(padding: int, vocabulary: int) -> int:
-    if check_size("padding", padding, 0) >= vocabulary:
-        raise InvalidArgumentError(
-            f"Expected `padding` to be a word index below {vocabulary}, the size of the vocabulary, but got {padding!r}."
-        )
-    return padding

@@ -15,7 +15,7 @@ class WordBag(nn.Module):
     """A vector for each word, their weighted sum, ReLU, and the logits: small, and hard to beat on texts of a few pages.
 
     The vectors of a text's words are added with weights (how rare each word is, say) whose squares sum to one. Give each word
-    of a text once, unless it shall count more. A text without a known word is a vector of zeros.
+    of a text once, unless it should count more. A text without a known word is a vector of zeros.
 
     Args:
         vocabulary: the number of word indices, with 0, which is padding and counts nothing.

@@ -17,8 +17,7 @@ class WordConvolution(nn.Conv1d):
 
     On a CPU, the weights are multiplied with the vector of every *different* word, and then looked up and summed: a batch
     of texts repeats its words many times over, so this takes a fraction of the multiplications. Elsewhere, inside
-    ``torch.compile``, and inside ``torch.vmap`` over the texts, it is the usual convolution. The outcomes agree to
-    rounding.
+    ``torch.compile``, and inside ``torch.vmap`` over the texts, it is the usual convolution. The results agree to rounding.
 
     Examples:
         >>> embedding, tokens = torch.nn.Embedding(50, 8), torch.randint(50, (2, 30))
@@ -36,10 +35,12 @@ class WordConvolution(nn.Conv1d):
 
     def forward(self, tokens: Tensor, embedding: nn.Embedding) -> Tensor:  # type: ignore[override]
         """Maps ``[n, channels, length - width + 1]`` of word indices ``[n, length]``."""
-        listed = None if tokens.device.type != "cpu" or torch.compiler.is_compiling() else _listed(tokens)
-        if listed is None:
+        if tokens.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(embedding(tokens).transpose(1, 2))
-        words, places = listed
+        try:
+            words, places = tokens.unique(return_inverse=True)  # the different words, and each place's row among them
+        except RuntimeError:  # inside vmap over texts, whose lists of words would have different lengths
+            return super().forward(embedding(tokens).transpose(1, 2))
         assert self.bias is not None
         taps = self.weight.permute(2, 0, 1)  # [width, channels, dim]
         bias = F.pad(self.bias, (0, taps[1:, :, 0].numel()))  # with the first tap, so that every sum gets it once
@@ -47,17 +48,8 @@ class WordConvolution(nn.Conv1d):
         return _sums(table, places).transpose(1, 2)
 
 
-def _listed(tokens: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The different words, and for each place in the texts the row of its word; ``None`` where words cannot be listed."""
-    try:
-        words, places = tokens.unique(return_inverse=True)
-    except RuntimeError:  # inside vmap over texts, whose lists would have different lengths
-        return None
-    return words, places
-
-
 def _sums(table: Tensor, places: Tensor) -> Tensor:
-    """Of ``table [words, width, channels]``, the sums ``[n, length - width + 1, channels]`` along ``places [n, length]``.
+    """The sums ``[n, length - width + 1, channels]`` of ``table [words, width, channels]`` along ``places [n, length]``.
 
     It is linear, and `_collected` is its adjoint; so each is the other's derivative, also of higher order.
     """
@@ -66,7 +58,7 @@ def _sums(table: Tensor, places: Tensor) -> Tensor:
 
 
 def _collected(values: Tensor, places: Tensor, words: int, width: int) -> Tensor:
-    """Of ``values [n, length - width + 1, channels]``, what every word and tap gets: ``[words, width, channels]``."""
+    """The sums ``[words, width, channels]`` of the ``values [n, length - width + 1, channels]`` of every word and tap."""
     collected: Tensor = _Collected.apply(values, places, words, width)  # type: ignore[no-untyped-call]
     return collected
 

@@ -9,7 +9,7 @@ from calibayes.objective.objective import Objective as Objective
 from calibayes.objective.objective import checked_objective as checked_objective
 from calibayes.objective.objective_checks import check_batch_terms as check_batch_terms
 from calibayes.objective.objective_checks import check_data as check_data
-from calibayes.objective.term_values import Terms as Terms
 from calibayes.objective.terms import Calibration as Calibration
 from calibayes.objective.terms import ConfidenceMinimization as ConfidenceMinimization
 from calibayes.objective.terms import Term as Term
+from calibayes.objective.terms import Terms as Terms

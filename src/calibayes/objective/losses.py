@@ -3,17 +3,19 @@ r"""Losses: one number per example, of which the objective takes the mean."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from calibayes.checks import class_indices, is_real
+from calibayes.calibration.scores import widened
+from calibayes.checks import check_targets, class_indices, is_real
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["CrossEntropy", "Focal", "Loss", "cross_entropy", "flattened", "widened"]
+__all__ = ["CrossEntropy", "Focal", "Loss", "OwnLoss", "as_loss", "cross_entropy", "flattened", "widened"]
 
 # Never a label: PyTorch's own default would pass silently over every example that is labelled -100.
 _NO_LABEL = -(2**62)
@@ -23,11 +25,8 @@ _UNSURE, _GAMMA_UNSURE, _GAMMA_SURE = 0.2, 5.0, 3.0  # FLSD-53
 class Loss(ABC):
     """A loss of single examples, for `calibayes.Objective`.
 
-    A subclass has a ``name``, under which its mean is logged, and is called with logits and targets. ``mean`` and ``sum``
-    follow from that; a loss overrides them only where a fused form pays.
-
-    Attributes:
-        name: an identifier.
+    A subclass has a ``name``, an identifier under which its mean is logged, and is called with logits and targets. ``mean``
+    and ``sum`` follow from that; a loss overrides them only where a fused form pays.
     """
 
     name: str
@@ -41,7 +40,7 @@ class Loss(ABC):
         return self._weighted(logits, targets, weights).mean()
 
     def sum(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The sum over examples of the mean over samples: also of none."""
+        """The sum over examples of the mean over samples; zero if there are no examples."""
         each = self._weighted(logits, targets, weights)
         return each.sum() * (targets.shape[-1] / max(len(each), 1))
 
@@ -50,10 +49,10 @@ class Loss(ABC):
         rows, labels = flattened(logits, targets)
         each = self(rows, labels)
         if not isinstance(each, Tensor) or each.shape != labels.shape:
-            found = list(each.shape) if isinstance(each, Tensor) else type(each).__name__
+            got = list(each.shape) if isinstance(each, Tensor) else type(each).__name__
             raise InvalidArgumentError(
                 f"Expected the loss {self.name!r} to return one number per example, shape {list(labels.shape)}, but got "
-                f"{found}. Return one number per example without averaging; PyTorch's losses do with reduction='none'."
+                f"{got}. Return one number per example without averaging; PyTorch's losses do with reduction='none'."
             )
         if rows.requires_grad and torch.is_grad_enabled() and not each.requires_grad:
             raise InvalidArgumentError(
@@ -66,7 +65,7 @@ class Loss(ABC):
 @final
 @dataclass(frozen=True)
 class CrossEntropy(Loss):
-    r"""The cross-entropy $-\log p(y|x)$, eq. (ce_loss), if wanted with smoothed labels.
+    r"""The cross-entropy $-\log p(y|x)$, eq. (ce_loss), optionally with smoothed labels.
 
     With smoothing $\varepsilon$ (Szegedy et al. 2016, https://arxiv.org/abs/1512.00567) the label counts $1-\varepsilon$, and
     $\varepsilon$ is spread evenly over all classes: $-(1-\varepsilon) \log p_y - \frac{\varepsilon}{K} \sum_{y'} \log p_{y'}$.
@@ -90,24 +89,25 @@ class CrossEntropy(Loss):
             )
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The losses ``[..., n]``."""
         rows, labels = flattened(logits, targets)
         each = F.cross_entropy(rows, labels, ignore_index=_NO_LABEL, reduction="none", label_smoothing=self.label_smoothing)
         return each.view(logits.shape[:-1])
 
     def mean(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The mean over examples and samples, each example times its weight ``[n]``."""
-        return cross_entropy(logits, targets, weights, label_smoothing=self.label_smoothing)
+        if weights is not None:
+            return Loss.mean(self, logits, targets, weights)
+        rows, labels = flattened(logits, targets)
+        return F.cross_entropy(rows, labels, ignore_index=_NO_LABEL, label_smoothing=self.label_smoothing)
 
 
 @final
 @dataclass(frozen=True)
 class Focal(Loss):
-    r"""The focal loss $-(1-p_y)^\gamma \log p_y$ of Lin et al. (2017), which asks less of examples that are right already.
+    r"""The focal loss $-(1-p_y)^\gamma \log p_y$, which asks less of examples that are already right.
 
-    The loss is at https://arxiv.org/abs/1708.02002. Mukhoti et al. (2020, https://arxiv.org/abs/2002.09437) found it to
-    calibrate better than cross-entropy; their FLSD-53 takes $\gamma = 5$ for examples with
-    $p_y < 0.2$ and $\gamma = 3$ for the others. $\gamma = 0$ is the cross-entropy.
+    By Lin et al. (2017, https://arxiv.org/abs/1708.02002). Mukhoti et al. (2020, https://arxiv.org/abs/2002.09437) found it to
+    calibrate better than cross-entropy; their FLSD-53 takes $\gamma = 5$ for examples with $p_y < 0.2$ and $\gamma = 3$ for
+    the others. $\gamma = 0$ is the cross-entropy.
 
     Args:
         gamma: $\gamma \ge 0$.
@@ -134,7 +134,6 @@ class Focal(Loss):
             )
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The losses ``[..., n]``."""
         rows, labels = flattened(logits, targets)
         log_p = rows.log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
         # Where p is 1 to the last bit, the slope of a power below 1 would be infinite; the loss and its gradient are zero.
@@ -145,23 +144,23 @@ class Focal(Loss):
         return (-(miss**gamma) * log_p).view(logits.shape[:-1])
 
 
-def cross_entropy(
-    logits: Tensor,
-    targets: Tensor,
-    weights: Tensor | None = None,
-    *,
-    reduction: Literal["mean", "sum"] = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """The mean over examples and samples of $-\\log p(y|x)$, times its weight, for logits ``[..., n, K]``.
+@final
+@dataclass(frozen=True)
+class OwnLoss(Loss):
+    """A function of logits ``[m, K]`` and targets ``[m]`` that returns one number per example, as a `Loss`."""
 
-    With ``reduction="sum"``, the sum over examples of the mean over samples: also of none.
-    """
-    if weights is not None or reduction == "sum":
-        loss = CrossEntropy(label_smoothing)
-        return Loss.mean(loss, logits, targets, weights) if reduction == "mean" else loss.sum(logits, targets, weights)
-    rows, labels = flattened(logits, targets)
-    return F.cross_entropy(rows, labels, ignore_index=_NO_LABEL, label_smoothing=label_smoothing)
+    function: Callable[[Tensor, Tensor], Tensor]
+    name: str
+
+    def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Call the function; it never sees labels such as -100, which PyTorch's own losses would ignore."""
+        check_targets(targets, logits, "logits")
+        return self.function(widened(logits), targets)
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor | None = None, *, label_smoothing: float = 0.0) -> Tensor:
+    r"""The mean over examples and samples of $-\log p(y|x)$, times its weight, for logits ``[..., n, K]``."""
+    return CrossEntropy(label_smoothing).mean(logits, targets, weights)
 
 
 def flattened(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -173,6 +172,29 @@ def flattened(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return widened(logits), labels
 
 
-def widened(logits: Tensor) -> Tensor:
-    """Half precision overflows in the loss, and has too few digits near 1, where confidences lie."""
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+def as_loss(loss: Any) -> Loss:
+    """``loss`` as a `Loss`, or an error that says what to pass instead."""
+    if isinstance(loss, Loss):
+        return loss
+    if isinstance(loss, type):
+        raise InvalidArgumentError(
+            f"Expected `loss` to be an object, but got the class {loss.__name__}: pass {loss.__name__}()."
+        )
+    if not callable(loss):
+        raise InvalidArgumentError(
+            f"Expected `loss` to be a loss such as CrossEntropy(), or a function of (logits, targets), but got {loss!r}."
+        )
+    if isinstance(loss, nn.Module) and any(parameter.requires_grad for parameter in loss.parameters()):
+        raise InvalidArgumentError(
+            f"Expected `loss` to have no weights of its own, but {type(loss).__name__} has trainable parameters, which would "
+            "never be trained. Make them part of the network, or call `requires_grad_(False)`."
+        )
+    return OwnLoss(loss, _name_of(loss))
+
+
+def _name_of(loss: Any) -> str:
+    """Its own name, that of the function, or that of the class."""
+    function = getattr(loss, "func", loss)  # of a `functools.partial`
+    names = (getattr(loss, "name", None), getattr(function, "__name__", None), type(function).__name__)
+    name = next(name for name in names if isinstance(name, str))
+    return "own_loss" if name == "<lambda>" else name

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from torch import Tensor
 
-from calibayes.calibration.measures import WMMCE, Measure
+from calibayes.calibration.measures import WMMCE, Measure, one_of
 from calibayes.checks import positive
 from calibayes.distributed import Processes, ProcessGroupChoice
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective.logit_batch import LogitBatch
-from calibayes.objective.losses import CrossEntropy, Loss
+from calibayes.objective.losses import CrossEntropy, Loss, as_loss
 from calibayes.objective.objective_checks import check_names, check_terms
-from calibayes.objective.own_loss import as_loss
-from calibayes.objective.term_gradient import weight_of
-from calibayes.objective.term_values import Terms
-from calibayes.objective.terms import Calibration, Term, check_measure, one_of
+from calibayes.objective.term_gradient import LogitBatch, weight_of
+from calibayes.objective.terms import Calibration, Term, Terms, check_measure
 from calibayes.schedules import Schedule, value_at
 
 __all__ = ["SCHEMES", "Objective", "checked_objective"]
@@ -29,12 +26,8 @@ SCHEMES = ("fnn", "bnn", "ca-fnn", "ca-bnn")
 _NOT_GIVEN: Any = type("_NotGiven", (), {"__repr__": lambda _: "default"})()
 
 
-def _left_out(value: object) -> bool:
-    return value is _NOT_GIVEN or value is None
-
-
 class _ShortForm(tuple[Term, ...]):
-    """Terms that were made of ``lam``, ``calibration`` and ``lam_scale``, and are made anew by `dataclasses.replace`."""
+    """Terms made from ``lam``, ``calibration`` and ``lam_scale``, which `dataclasses.replace` makes again."""
 
 
 @final
@@ -94,7 +87,8 @@ class Objective:
         if self.terms is None or isinstance(self.terms, _ShortForm):
             self._fill_short_form()
         else:
-            given = [name for name in ("lam", "calibration", "lam_scale") if not _left_out(getattr(self, name))]
+            short = {name: getattr(self, name) for name in ("lam", "calibration", "lam_scale")}
+            given = [name for name, value in short.items() if value is not _NOT_GIVEN and value is not None]
             if given:
                 raise InvalidArgumentError(
                     f"`{given[0]}` and `terms` cannot be given together: `lam`, `calibration` and `lam_scale` are short for "
@@ -107,7 +101,6 @@ class Objective:
         defaults = {"lam": 10.0, "calibration": WMMCE(), "lam_scale": "paper"}
         self._set(**{name: value for name, value in defaults.items() if getattr(self, name) is _NOT_GIVEN})
         lam, calibration, scale = self.lam, self.calibration, self.lam_scale
-        value_at(lam, 0, "lam")  # type: ignore[arg-type]
         one_of("lam_scale", scale, ("paper", "mean"))
         check_measure("calibration", calibration)
         self._set(terms=_ShortForm((Calibration(calibration, lam, scale),)))  # type: ignore[arg-type]
@@ -203,8 +196,8 @@ class Objective:
             >>> loss.backward()
         """
         batch = LogitBatch(Processes.of(group), logits, targets, held_out, out_of_domain)
-        found = [weight * value for _, weight, value in batch.terms(self._terms(held_out), step) if value is not None]
-        return sum(found[1:], start=found[0]) if found else logits.new_zeros(())
+        values = [weight * value for _, weight, value in batch.terms(self._terms(held_out), step) if value is not None]
+        return sum(values[1:], start=values[0]) if values else logits.new_zeros(())
 
 
 def checked_objective(objective: Any) -> Objective:

@@ -1,13 +1,14 @@
-"""Refusals, by name, of objectives and terms that would be ignored or fail later."""
+"""Checks of an objective's terms, their names and their data."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
+from calibayes.calibration.measures import one_of
 from calibayes.errors import InvalidArgumentError
 from calibayes.objective.losses import Loss
-from calibayes.objective.terms import Of, On, Term, one_of
+from calibayes.objective.terms import Of, On, Term
 
 if TYPE_CHECKING:
     from calibayes.objective.objective import Objective
@@ -39,7 +40,7 @@ def check_terms(terms: Any) -> tuple[Term, ...]:
 
 
 def check_names(loss: Loss, terms: Sequence[Term]) -> None:
-    """Raise `InvalidArgumentError` unless loss and terms have names of their own, under which they can be logged."""
+    """Raise `InvalidArgumentError` unless loss and terms have different names, under which they can be logged."""
     seen: set[str] = set()
     for each in (loss, *terms):
         name = getattr(each, "name", None)
@@ -56,13 +57,7 @@ def check_names(loss: Loss, terms: Sequence[Term]) -> None:
 
 
 def check_data(terms: Sequence[Term], given: Collection[On], arguments: Mapping[On, str]) -> None:
-    """Raise `InvalidArgumentError` for a term without its data, or data without a term.
-
-    Args:
-        terms: of the objective.
-        given: the kinds of data that are there.
-        arguments: what the user calls each kind.
-    """
+    """Raise `InvalidArgumentError` for a term without its data, or data without a term; ``arguments`` names each kind."""
     for on, argument in arguments.items():
         users = [term.name for term in terms if term.on == on]
         if users and on not in given:
@@ -75,7 +70,7 @@ def check_data(terms: Sequence[Term], given: Collection[On], arguments: Mapping[
 
 
 def check_batch_terms(objective: Objective, door: str, logged: Collection[str]) -> None:
-    """Raise `InvalidArgumentError` for terms that a door has no data for, or that have a name which it logs itself."""
+    """Raise `InvalidArgumentError` for terms that the caller has no data for, or with a name that it logs itself."""
     for term in objective.terms:
         if term.on != "batch":
             raise InvalidArgumentError(

@@ -1,20 +1,22 @@
-r"""Terms that stand beside the loss: calibration errors, confidence on out-of-domain inputs, and users' own."""
+r"""Terms beside the loss (calibration errors, confidence on out-of-domain inputs, users' own), and their values by name."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, final, get_args
+from typing import Any, Generic, Literal, TypeVar, final, get_args
 
 from torch import Tensor
 
-from calibayes.calibration.measures import WMMCE, Measure
+from calibayes.calibration.measures import WMMCE, Measure, one_of
+from calibayes.calibration.scores import widened
 from calibayes.errors import InvalidArgumentError
-from calibayes.objective.losses import widened
 from calibayes.schedules import Schedule, value_at
 
-__all__ = ["Calibration", "ConfidenceMinimization", "LambdaScale", "Of", "On", "Term", "check_measure", "one_of"]
+__all__ = ["Calibration", "ConfidenceMinimization", "LambdaScale", "NamedValues", "Of", "On", "Term", "Terms", "check_measure"]
 
+T = TypeVar("T")
 On = Literal["batch", "held_out", "out_of_domain"]
 Of = Literal["samples", "predictive"]
 LambdaScale = Literal["paper", "mean"]
@@ -23,10 +25,9 @@ LambdaScale = Literal["paper", "mean"]
 class Term(ABC):
     r"""A term of the objective that is a function of a whole batch.
 
-    It comes in two steps, because it sees the network only through its scores: ``scores`` turns logits into a few numbers
-    per example, ``value`` turns those of the whole batch into one number. That is what makes the term exact where a batch
-    lies in several pieces (micro-batches, processes): the scores are collected, the derivative of ``value`` is taken there,
-    and each piece is sent its own slice of it. So ``scores`` treats examples one by one, and ``value`` uses nothing else.
+    ``scores`` turns logits into a few numbers per example, each example by itself; ``value`` turns those of the whole batch,
+    and nothing else, into one number. So the term is exact where a batch lies in several pieces (micro-batches, processes):
+    the scores are collected, ``value`` is differentiated there, and each piece gets its slice of the derivative.
 
     Attributes:
         name: what it is logged as, an identifier.
@@ -57,14 +58,13 @@ class Term(ABC):
 
     @abstractmethod
     def weight(self, step: int, batch_size: int) -> float:
-        """Return the weight of the value, beside the mean loss, at an optimiser step on so many training examples."""
+        """Return the weight of the value, beside the mean loss, at an optimiser step on ``batch_size`` training examples."""
 
     @abstractmethod
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-        """All that the term sees of the network, each ``[..., n]``, of logits ``[..., n, K]`` and targets ``[n]``.
+        """The scores, each ``[..., n]``, of logits ``[..., n, K]`` and targets ``[n]`` (``None`` for out-of-domain inputs).
 
-        Logits may be the logarithms of averaged probabilities; only their softmax means something. For
-        ``on="out_of_domain"`` the targets are ``None``.
+        Logits may be the logarithms of averaged probabilities; only their softmax has a meaning.
         """
 
     @abstractmethod
@@ -108,16 +108,13 @@ class Calibration(Term):
         one_of("of", self.of, get_args(Of))
 
     def weight(self, step: int, batch_size: int) -> float:
-        r"""$\lambda/|B|$, or $\lambda$ for ``scale="mean"``."""
         lam = value_at(self.lam, step, "lam")
         return lam / batch_size if self.scale == "paper" else lam
 
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-        """Confidence and correctness."""
         return tuple(self.measure.scores(widened(logits).softmax(-1), targets))
 
     def value(self, *scores: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The measure of them."""
         r, c = scores
         return self.measure.value(r, c) if weights is None else self.measure.value(r, c, weights)
 
@@ -158,15 +155,12 @@ class ConfidenceMinimization(Term):
         return f"ConfidenceMinimization(weight={self.schedule!r}, of={self.of!r}, name={self.name!r})"
 
     def weight(self, step: int, batch_size: int) -> float:
-        """The weight itself, whatever the batch size."""
         return value_at(self.schedule, step, "weight")
 
     def scores(self, logits: Tensor, targets: Tensor | None) -> tuple[Tensor, ...]:
-        """The cross-entropy to the uniform distribution."""
         return (-widened(logits).log_softmax(-1).mean(-1),)
 
     def value(self, *scores: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Its mean."""
         (each,) = scores
         return each.mean(-1) if weights is None else (each * weights).sum(-1) / weights.sum(-1)
 
@@ -184,7 +178,32 @@ def check_measure(name: str, measure: Any) -> None:
     raise InvalidArgumentError(f"Expected `{name}` to be a measure such as WMMCE(), but got {measure!r}. {hint}")
 
 
-def one_of(name: str, value: object, options: tuple[str, ...]) -> None:
-    """Raise `InvalidArgumentError` unless ``value`` is one of the options."""
-    if value not in options:
-        raise InvalidArgumentError(f"Expected `{name}` to be {' or '.join(map(repr, options))}, but got {value!r}.")
+class NamedValues(Generic[T]):
+    """Values by name that are attributes too: ``terms.kl`` is ``terms.values["kl"]``."""
+
+    values: dict[str, T]
+
+    def __getattr__(self, name: str) -> T:
+        # `values` itself is missing while a copy is being made.
+        values = self.__dict__.get("values", {})
+        if name not in values:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; the terms are {', '.join(values)}.")
+        value: T = values[name]
+        return value
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Terms(NamedValues[Tensor]):
+    """The ``total`` that is minimised, and the ``values`` it is made of, before their weights; iterating gives both in turn.
+
+    The values are the mean loss, every term (zero, and not computed, if its weight is zero) and ``"kl"``, by name; each is an
+    attribute too.
+    """
+
+    total: Tensor
+    values: dict[str, Tensor]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        yield self.total
+        yield from self.values.values()

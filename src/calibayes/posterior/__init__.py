@@ -1,7 +1,6 @@
 """Distributions over a network's weights: one file for each kind of posterior."""
 
 from calibayes.posterior.abstract_posterior import Posterior as Posterior
-from calibayes.posterior.assembly import assemble as assemble
 from calibayes.posterior.dropout import MCDropout as MCDropout
 from calibayes.posterior.ensemble import Ensemble as Ensemble
 from calibayes.posterior.flat import Layout as Layout
@@ -12,3 +11,4 @@ from calibayes.posterior.network_posterior import NetworkPosterior as NetworkPos
 from calibayes.posterior.point import Point as Point
 from calibayes.posterior.running_statistics import StepStatistics as StepStatistics
 from calibayes.posterior.swag import SWAG as SWAG
+from calibayes.posterior.weight_groups import assemble as assemble

@@ -15,6 +15,7 @@ from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError, ModelFileError
 
 if TYPE_CHECKING:
+    from calibayes.posterior.group import Group
     from calibayes.posterior.network_posterior import NetworkPosterior
 
 __all__ = ["Output", "Posterior", "Samples", "posterior_from", "registered_kinds"]
@@ -25,12 +26,7 @@ _KINDS: dict[str, type[Posterior]] = {}
 
 
 class Output(NamedTuple):
-    """The output of one network of an ensemble.
-
-    Attributes:
-        member: which member of an `Ensemble` the network belongs to, from 0; always 0 for any other posterior.
-        outputs: its outputs, one for each batch of inputs.
-    """
+    """The outputs of one network, one for each batch of inputs, and the number of its member in an `Ensemble` (or 0)."""
 
     member: int
     outputs: list[Any]
@@ -40,10 +36,7 @@ class Posterior(nn.Module, ABC):
     """A distribution over networks: all that `calibayes.fit`, `calibayes.predict` and `calibayes.save` need to know.
 
     A posterior over the weights of one network, made of flat vectors, is a `calibayes.posterior.NetworkPosterior`. A final
-    subclass registers itself under its ``kind``, by which `calibayes.load` finds it.
-
-    Attributes:
-        kind: the name by which files know it.
+    subclass registers itself under its ``kind``, the name by which `calibayes.load` finds it.
     """
 
     kind: ClassVar[str]
@@ -53,11 +46,11 @@ class Posterior(nn.Module, ABC):
         kind = cls.__dict__.get("kind")
         if kind is None:
             return
-        there = _KINDS.get(kind)
+        known = _KINDS.get(kind, cls)
         # A cell of a notebook that is run again defines the same class again.
-        if there is not None and (there.__module__, there.__qualname__) != (cls.__module__, cls.__qualname__):
+        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise InvalidArgumentError(
-                f"Expected every kind of posterior once, but {kind!r} is both {there.__qualname__} and {cls.__qualname__}. "
+                f"Expected every kind of posterior once, but {kind!r} is both {known.__qualname__} and {cls.__qualname__}. "
                 "Give the new one another `kind`."
             )
         _KINDS[kind] = cls
@@ -67,7 +60,12 @@ class Posterior(nn.Module, ABC):
     @property
     @abstractmethod
     def members(self) -> Sequence[NetworkPosterior]:
-        """The posteriors over one network each that are trained on their own: itself, or those of an ensemble."""
+        """The posteriors over one network each that are trained separately: itself, or those of an ensemble."""
+
+    @property
+    def trained_parts(self) -> Sequence[NetworkPosterior | Group]:
+        """The parts that are notified as training goes on: the members of an ensemble, or the groups of one of them."""
+        return self.members
 
     @property
     def num_bayesian(self) -> int:
@@ -81,8 +79,8 @@ class Posterior(nn.Module, ABC):
 
     def widths(self) -> set[int]:
         r"""The identities of the parameters that are logarithms of standard deviations, $\rho$."""
-        pairs = [group.gaussian() for member in self.members for group in member.groups]
-        return {id(pair.rho) for pair in pairs if pair is not None}
+        groups = (group for member in self.members for group in member.groups)
+        return {id(pair.rho) for group in groups if (pair := group.gaussian()) is not None}
 
     @abstractmethod
     def audit(self) -> None:
@@ -94,7 +92,7 @@ class Posterior(nn.Module, ABC):
 
     @abstractmethod
     def kl(self) -> Tensor:
-        r"""$\mathrm{KL}(q \| p)$ in nats; zero where there is none."""
+        r"""$\mathrm{KL}(q \| p)$ in nats; zero for posteriors without one."""
 
     @abstractmethod
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
@@ -102,37 +100,41 @@ class Posterior(nn.Module, ABC):
 
     # --- training ---
 
-    @abstractmethod
     def begin(self, epochs: int) -> None:
-        """Called before the first of so many epochs of training."""
+        """Notify the parts that a training of ``epochs`` epochs begins."""
+        for part in self.trained_parts:
+            part.begin(epochs)
 
-    @abstractmethod
     def after_step(self) -> None:
-        """Called after every optimiser step."""
+        """Notify the parts that an optimiser step was taken."""
+        for part in self.trained_parts:
+            part.after_step()
 
-    @abstractmethod
     def after_epoch(self) -> None:
-        """Called after every epoch."""
+        """Notify the parts that an epoch is over."""
+        for part in self.trained_parts:
+            part.after_epoch()
 
     @abstractmethod
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Called at the end of training, with the training data: for what can only be known then."""
+        """Called at the end of training, in training mode, for what can only be known then.
+
+        ``batches`` gives the training data from the beginning, in their own order, whenever it is called.
+        """
 
     # --- prediction ---
 
     @abstractmethod
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
-        """Yield what every network of the predictive ensemble returns for a block of batches, one network after the other.
+        """Yield what every network of the predictive ensemble returns for a block of batches of inputs.
 
-        Args:
-            block: batches of inputs.
-            samples: how many networks, ``"mean"`` for the mean weights, or ``"closed-form"`` where the posterior has one.
-            seed: of the samples: a sample depends on it and on its own number, not on the batches.
+        ``samples`` is the number of networks, ``"mean"`` for the mean weights, or ``"closed-form"`` where the posterior has
+        one. A sample depends on the ``seed`` and on its own number, not on the batches.
         """
 
     @abstractmethod
     def evaluating(self) -> AbstractContextManager[None]:
-        """Evaluation mode for a while; every part of the network gets its own mode back."""
+        """Be in evaluation mode for a while; every part of the network gets its own mode back."""
 
     # --- on disk ---
 

@@ -12,11 +12,9 @@ from torch import nn
 
 from calibayes.errors import EmptySelectionError, UnsupportedNetworkError
 from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers, sampled_dropout
-from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
-from calibayes.posterior.weight_selection import choose
+from calibayes.posterior.weight_groups import assemble
 from calibayes.wording import first_few
 
 __all__ = ["MCDropout"]
@@ -32,16 +30,13 @@ class MCDropout(NetworkPosterior):
     positions alike: Gal and Ghahramani 2016, https://arxiv.org/abs/1512.05287), over the channels of ``Dropout2d`` and the
     like, and over columns, words and patches of a `calibayes.InputDropout`.
 
-    What can be sampled are PyTorch's dropout layers and `calibayes.InputDropout`. Dropout inside attention and recurrent layers
-    is off at prediction, as `audit` says, and so is ``F.dropout`` in a network's own code, which cannot be seen from outside.
+    PyTorch's dropout layers and `calibayes.InputDropout` can be sampled. Dropout inside attention and recurrent layers is off
+    at prediction, as `audit` says, and so is ``F.dropout`` in a network's own code, which cannot be seen from outside.
 
     Args:
         net: any ``nn.Module`` that returns logits and has a dropout layer with ``p > 0``; it is copied.
         layers: glob patterns on the names of the dropout layers that stay on; by default all but those that were put into
-            evaluation mode in a network in training mode.
-
-    Attributes:
-        layers: the probabilities of the dropout layers that stay on, by name.
+            evaluation mode in a network in training mode. The attribute of this name has their probabilities, by name.
 
     Examples:
         >>> net = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Dropout(0.5), nn.Linear(32, 3))
@@ -54,24 +49,16 @@ class MCDropout(NetworkPosterior):
     kind: ClassVar[str] = "mc-dropout"
 
     def __init__(self, net: nn.Module, layers: str | Sequence[str] | None = None) -> None:
-        skeleton = Skeleton(net)
-        choices = choose(skeleton, None, bayesian=False)
-        super().__init__(skeleton, choices, point_groups(choices, skeleton))
-        self.layers = _chosen(self.structure(), layers, self._resting)
+        super().__init__(*assemble(net, None))
+        self.layers = _chosen(self.structure(), layers, self._in_eval_mode)
 
     @classmethod
     def from_point(cls, point: nn.Module, layers: str | Sequence[str] | None = None) -> MCDropout:
-        """Keep the dropout of a trained network on.
-
-        Args:
-            point: a trained posterior such as a `Point`, or the network itself.
-            layers: as for `MCDropout`.
-        """
+        """Keep the dropout on of a trained posterior such as a `Point`, or of a network; ``layers`` as for `MCDropout`."""
         return cls(trained_network(point), layers)
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MCDropout:
-        """Rebuild what `config` described; the weights do not matter yet."""
         net = network_with_roles(net, config)
         here = dropout_layers(net)
         for name, p in config["layers"].items():
@@ -82,23 +69,20 @@ class MCDropout(NetworkPosterior):
         return cls(net, list(config["layers"]))
 
     def settings(self) -> dict[str, Any]:
-        """The dropout layers that stay on, and their probabilities."""
         return {"layers": dict(self.layers)}
 
     @property
     def random(self) -> bool:
-        """Return True: samples differ by their masks."""
         return True
 
     @contextmanager
     def one_network(self, generator: torch.Generator) -> Iterator[None]:
-        """While one sample is used to predict: its masks, which follow from the generator, stay the same."""
+        """Keep the masks of one sample, which follow from the generator, the same while it is used to predict."""
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         with sampled_dropout(self.structure(), self.layers, seed):
             yield
 
     def notes(self) -> list[str]:
-        """Describe which dropout stays on at prediction, and which does not."""
         network = self.structure()
         off = {name: p for name, p in dropout_layers(network).items() if name not in self.layers}
         inside = dropout_inside(network)
@@ -110,7 +94,7 @@ class MCDropout(NetworkPosterior):
         return lines
 
 
-def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, resting: Collection[nn.Module]) -> dict[str, float]:
+def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, in_eval_mode: Collection[nn.Module]) -> dict[str, float]:
     layers = dropout_layers(network)
     if not layers:
         inside = dropout_inside(network)
@@ -120,12 +104,12 @@ def _chosen(network: nn.Module, patterns: str | Sequence[str] | None, resting: C
             "`calibayes.InputDropout` before it or an `nn.Dropout` into it, or use `Point` or `MeanField`."
         )
     if patterns is None:
-        off = {id(part) for part in resting}
+        off = {id(part) for part in in_eval_mode}
         chosen = {name: p for name, p in layers.items() if id(network.get_submodule(name)) not in off}
         if not chosen:
             raise EmptySelectionError(
                 f"All dropout layers ({_listed(layers)}) are in evaluation mode, so they are off in training too. Call "
-                "`.train()` on them, or name those that shall stay on at prediction: `layers='*'`."
+                "`.train()` on them, or name those that should stay on at prediction: `layers='*'`."
             )
         return chosen
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)

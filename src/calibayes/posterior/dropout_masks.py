@@ -25,21 +25,15 @@ _ALPHA = 1.0507009873554805 * 1.6732632423543772  # what a SELU tends to: scale 
 
 @runtime_checkable
 class MaskableLayer(Protocol):
-    """A dropout layer of another kind than PyTorch's own, which leaves its inputs alone in evaluation mode.
+    """A dropout layer other than PyTorch's own, which leaves its inputs alone in evaluation mode."""
 
-    Attributes:
-        p: the probability that a unit is dropped.
-    """
-
-    p: float
+    p: float  # the probability that a unit is dropped
 
     def dropped(self, inputs: Tensor, keep: Keep) -> Tensor:
         """The inputs without the units that ``keep`` does not keep.
 
-        Args:
-            inputs: a batch.
-            keep: called with the units' coordinates, integer tensors that broadcast against each other; returns true, with
-                probability $1 - p$, for those that are kept: always the same for the same coordinates.
+        ``keep`` is called with the units' coordinates, integer tensors that broadcast against each other; it returns true, with
+        probability $1 - p$, for those that are kept: always the same for the same coordinates.
         """
 
 
@@ -61,16 +55,11 @@ def dropout_inside(network: nn.Module) -> dict[str, float]:
 
 @contextmanager
 def sampled_dropout(network: nn.Module, layers: Iterable[str], seed: int) -> Iterator[None]:
-    """While this lasts, some of a network's dropout layers in evaluation mode drop units: the same ones in every batch.
+    """Let dropout layers, given by name, drop units in evaluation mode: the same ones in every batch.
 
     A unit is a feature of a table or sequence (at all positions alike), an element of a map of any other shape, a channel
     where the layer drops channels, or what a `MaskableLayer` says. Whether it is dropped depends on the seed, on the layer's
-    name, on how often the layer was called before in the same pass, and on the unit's place.
-
-    Args:
-        network: run as a whole while this lasts.
-        layers: names of dropout layers.
-        seed: of the masks.
+    name, on how often the layer was called before in the same pass of the whole network, and on the unit's place.
     """
     calls: Counter[str] = Counter()
     noises: dict[tuple[Any, ...], tuple[Tensor, Tensor | None]] = {}
@@ -145,7 +134,7 @@ def _grid(shape: Sequence[int], device: torch.device) -> list[Tensor]:
 
 
 def _noise(layer: Any, kept: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Return what activations are multiplied by, and what is added to them, as the layer does it in training."""
+    """Return the factor for activations, and the offset added to them, as the layer has them in training."""
     p = float(layer.p)
     if p == 1:
         return torch.zeros_like(kept), None

@@ -15,7 +15,7 @@ from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples, posterior_from
 from calibayes.posterior.network_outputs import mean_logits
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.randomness import derived_seed
+from calibayes.randomness import derived_seed, seeded
 
 __all__ = ["Ensemble", "member_seed"]
 
@@ -31,7 +31,7 @@ class Ensemble(Posterior):
 
     Members that are `Point`s make a deep ensemble (Lakshminarayanan et al. 2017, https://arxiv.org/abs/1612.01474), members
     that are `MeanField`s a mixture of Gaussians (MultiSWAG and the like; Wilson and Izmailov 2020,
-    https://arxiv.org/abs/2002.08791). `calibayes.fit` trains each member with an order of data, noise and buffers of its own.
+    https://arxiv.org/abs/2002.08791). `calibayes.fit` trains each member with its own order of data, noise and buffers.
     A prediction with $S$ samples draws $\lceil S/M \rceil$ from each member that is random, and one from each that is not;
     all members weigh the same.
 
@@ -61,21 +61,16 @@ class Ensemble(Posterior):
 
     @classmethod
     def of(cls, factory: Callable[[int], Posterior], members: int = 4, seed: int = 0) -> Ensemble:
-        """Make the members by a function of a seed, each with its own initial weights.
+        """Make members with their own initial weights by a function of a seed, derived from that of the ensemble.
 
-        Args:
-            factory: called with each member's seed, while PyTorch's global generator is seeded with it too.
-            members: how many.
-            seed: of the ensemble; members have seeds derived from it.
+        While ``factory`` is called with each member's seed, PyTorch's global generator is seeded with it too.
         """
-        positive_integer("members", members)
         integer("seed", seed)
-        found = []
-        for member in range(members):
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(member_seed(seed, member))
-                found.append(factory(member_seed(seed, member)))
-        return cls(found)
+        posteriors = []
+        for each in (member_seed(seed, member) for member in range(positive_integer("members", members))):
+            with seeded(each):
+                posteriors.append(factory(each))
+        return cls(posteriors)
 
     def add(self, *members: Posterior) -> None:
         """Append members, trained already or not yet."""
@@ -98,7 +93,6 @@ class Ensemble(Posterior):
 
     @property
     def random(self) -> bool:
-        """True if samples of it differ."""
         return len(self.parts) > 1 or self.members[0].random
 
     def audit(self) -> None:
@@ -113,8 +107,7 @@ class Ensemble(Posterior):
 
     def kl(self) -> Tensor:
         r"""The mean of the members' $\mathrm{KL}(q_m \| p)$, an upper bound of the mixture's own."""
-        values = [member.kl() for member in self.members]
-        return torch.stack(values).mean()
+        return torch.stack([member.kl() for member in self.members]).mean()
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """Draw ``n`` sets of weights, from each member in turn."""
@@ -132,26 +125,10 @@ class Ensemble(Posterior):
 
     def buffer_values(self) -> dict[str, Tensor]:
         """The members' buffers, their names led by the member's number."""
-        pairs = ((index, pair) for index, member in enumerate(self.members) for pair in member.buffer_values().items())
-        return {f"{index}.{name}": value for index, (name, value) in pairs}
-
-    def begin(self, epochs: int) -> None:
-        """Tell the members that training begins."""
-        for member in self.members:
-            member.begin(epochs)
-
-    def after_step(self) -> None:
-        """Tell the members that an optimiser step was taken."""
-        for member in self.members:
-            member.after_step()
-
-    def after_epoch(self) -> None:
-        """Tell the members that an epoch is over."""
-        for member in self.members:
-            member.after_epoch()
+        members = enumerate(member.buffer_values() for member in self.members)
+        return {f"{index}.{name}": value for index, values in members for name, value in values.items()}
 
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Tell the members that training is over."""
         for member in self.members:
             member.finish(batches)
 
@@ -170,7 +147,6 @@ class Ensemble(Posterior):
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Evaluation mode for a while."""
         with ExitStack() as stack:
             for member in self.members:
                 stack.enter_context(member.evaluating())
@@ -179,22 +155,19 @@ class Ensemble(Posterior):
     # --- on disk ---
 
     def config(self) -> dict[str, Any]:
-        """The members' descriptions."""
-        found = [member.config() for member in self.members]
-        for index, (each, member) in enumerate(zip(found, self.members, strict=True)):
-            alike = member.architecture() == self.members[0].architecture()
-            if not alike or each["parameters"] != found[0]["parameters"] or each["buffers"] != found[0]["buffers"]:
+        configs = [member.config() for member in self.members]
+        networks = [(m.architecture(), c["parameters"], c["buffers"]) for m, c in zip(self.members, configs, strict=True)]
+        for number, network in enumerate(networks, 1):
+            if network != networks[0]:
                 raise ModelFileError(
-                    f"Member {index + 1} has another network than member 1, but a file holds members of one architecture. "
+                    f"Member {number} has another network than member 1, but a file holds members of one architecture. "
                     "Save the members one by one."
                 )
-        return {"kind": self.kind, "members": found}
+        return {"kind": self.kind, "members": configs}
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Ensemble:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return cls([posterior_from(net, each) for each in config["members"]])
 
     def prior(self) -> dict[str, Any]:
-        """The members' priors."""
         return {"members": [member.prior() for member in self.members]}

@@ -1,4 +1,4 @@
-"""Any network's weights as flat vectors, and back: the network itself keeps its shape but holds no values."""
+"""Any network's weights as flat vectors, and back; the network itself keeps its shape but holds no values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,7 @@ _RECOMPUTING = ("gradient_checkpointing", "grad_checkpointing")
 
 @dataclass(frozen=True)
 class Layout:
-    """The position of each weight in a flat vector.
-
-    Attributes:
-        names: for each weight all its names in the network (several for tied weights).
-        shapes: its shape.
-    """
+    """The position of each weight in a flat vector: its names in the network (several for tied weights) and its shape."""
 
     names: tuple[tuple[str, ...], ...]
     shapes: tuple[torch.Size, ...]
@@ -52,12 +47,12 @@ class Layout:
         """
         parts = torch.split_with_sizes(vector, self.sizes, dim=-1)
         lead = vector.shape[:-1]
-        found: dict[str, Tensor] = {}
+        views: dict[str, Tensor] = {}
         for names, shape, part in zip(self.names, self.shapes, parts, strict=True):
             view = part.view(lead + shape)
             for name in names:
-                found[name] = view
-        return found
+                views[name] = view
+        return views
 
 
 class Skeleton:
@@ -68,12 +63,10 @@ class Skeleton:
 
     def __init__(self, network: nn.Module) -> None:
         network = _checked(network)
-        memo: dict[int, Any] = {}
-        held = {id(t): t for t in chain(network.parameters(), network.buffers())}
-        for key, tensor in held.items():
-            memo[key] = _placeholder(tensor)
+        tensors = {id(t): t for t in chain(network.parameters(), network.buffers())}
+        memo: dict[int, Any] = {key: _placeholder(tensor) for key, tensor in tensors.items()}
+        originals = {id(memo[key]): tensor for key, tensor in tensors.items()}
         self.module = _copied(network, memo)
-        originals = {id(memo[key]): tensor for key, tensor in held.items()}
         self.parameters = {name: originals[id(p)] for name, p in self.module.named_parameters(remove_duplicate=False)}
         self.buffers = {name: originals[id(b)] for name, b in self.module.named_buffers(remove_duplicate=False)}
         self.transient = _transient_buffers(self.module)
@@ -84,45 +77,41 @@ class Skeleton:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._places = _places(self.module)  # a module may copy itself in its own way, into dicts of its own
+        self._places = _places(self.module)  # a module may copy itself in its own way, into other dicts
 
     def release(self) -> None:
         """Forget the original values; only the shape is needed from here on."""
         self.parameters, self.buffers = {}, {}
 
     def calls(self, values: dict[str, Tensor], inputs: Iterable[Call], part: str = "") -> list[Any]:
-        """The network's output for each input, with ``values`` for every parameter and buffer; updated buffers go back there.
+        """The output of the network, or of a ``part`` of it, for each input; updated buffers go back into ``values``.
 
-        With the name of a ``part``, that of this part alone.
-
-        This is ``torch.func.functional_call`` with the places looked up once: on a small network that looking up takes as
-        long as a layer.
+        This is ``torch.func.functional_call`` with the places looked up once: on a small network the look-up takes as long as
+        a layer.
         """
-        placeholders = [held[key] for _, held, key in self._places]
+        placeholders = [owner[key] for _, owner, key in self._places]
         try:
-            for name, held, key in self._places:
-                held[key] = values[name]
+            for name, owner, key in self._places:
+                owner[key] = values[name]
             module = self.module.get_submodule(part)
             outputs = [module(*args, **kwargs) for args, kwargs in inputs]
-            for name, held, key in self._places:
-                values[name] = held[key]
+            for name, owner, key in self._places:
+                values[name] = owner[key]
         finally:
-            for (_, held, key), placeholder in zip(self._places, placeholders, strict=True):
-                held[key] = placeholder
+            for (_, owner, key), placeholder in zip(self._places, placeholders, strict=True):
+                owner[key] = placeholder
         return outputs
 
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
         """An ordinary network with these values."""
         chosen = set(trainable)
-        memo: dict[int, Any] = {}
+        memo: dict[int, Any] = {id(buffer): values[name].detach().clone() for name, buffer in self.module.named_buffers()}
         for name, parameter in self.module.named_parameters():
             memo[id(parameter)] = nn.Parameter(values[name].detach().clone(), requires_grad=name in chosen)
-        for name, buffer in self.module.named_buffers():
-            memo[id(buffer)] = values[name].detach().clone()
         return _copied(self.module, memo)
 
 
-def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def split_inputs(inputs: Any) -> Call:
     """Return a network's arguments: a tuple or list by position, a dict by keyword, anything else as the only one."""
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
@@ -168,9 +157,7 @@ def _is_compiled(module: nn.Module) -> bool:
 
 def _placeholder(tensor: Tensor) -> Tensor:
     empty = torch.empty_like(tensor, device="meta", requires_grad=False)
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(empty, requires_grad=tensor.requires_grad)
-    return empty
+    return nn.Parameter(empty, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else empty
 
 
 def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
@@ -192,10 +179,10 @@ def _copied(network: nn.Module, memo: dict[int, Any]) -> nn.Module:
 def _places(module: nn.Module) -> tuple[TensorSlot, ...]:
     """Every place that holds a tensor: tied weights have several, a module with two names is only one."""
     return tuple(
-        (f"{prefix}.{key}" if prefix else key, held, key)
+        (f"{prefix}.{key}" if prefix else key, owner, key)
         for prefix, part in module.named_modules()
-        for held in (part._parameters, part._buffers)
-        for key, tensor in held.items()
+        for owner in (part._parameters, part._buffers)
+        for key, tensor in owner.items()
         if tensor is not None
     )
 

@@ -29,14 +29,7 @@ class GaussianGroup(Group):
     epochs_left: Tensor | None
 
     def __init__(
-        self,
-        name: str,
-        layout: Layout,
-        values: Tensor,
-        *,
-        init_std: Sequence[float],
-        prior_std: float,
-        epochs_before: float = 0,
+        self, name: str, layout: Layout, values: Tensor, init_std: Sequence[float], prior_std: float, epochs_before: float
     ) -> None:
         super().__init__(name, layout)
         self.prior_std = prior_std
@@ -49,12 +42,7 @@ class GaussianGroup(Group):
         self.register_buffer("epochs_left", torch.tensor(-1) if epochs_before else None)
         self._scale: Tensor | None = None
 
-    def centre_prior(self, values: Tensor) -> None:
-        """Put the prior's mean at ``values`` instead of zero."""
-        self.prior_mean = values.to(self.mu)
-
     def mean(self) -> Tensor:
-        r"""$\mu$."""
         return self.mu
 
     def scale(self) -> Tensor:
@@ -79,15 +67,12 @@ class GaussianGroup(Group):
         return value
 
     def std(self) -> Tensor:
-        r"""$\sigma = e^\rho$."""
         return self.rho.exp()
 
     def gaussian(self) -> GaussianPair:
-        r"""$\mu$, $\rho$ and the prior."""
         return GaussianPair(self.mu, self.rho, self.prior_std, self.prior_mean)
 
     def prior(self) -> dict[str, Any]:
-        """The prior's standard deviation, and whether its mean is zero or stored."""
         return {"prior_std": self.prior_std, "prior_mean": "zero" if self.prior_mean is None else "stored"}
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
@@ -98,33 +83,26 @@ class GaussianGroup(Group):
         ]
 
     def settled(self) -> bool:
-        """Return False in the point phase."""
         return not self._still_a_point()
 
     def keep(self) -> None:
-        r"""Take $\sigma$ once."""
         self._scale = self.rho.detach().exp()
 
     def release(self) -> None:
-        r"""Forget $\sigma$."""
         self._scale = None
 
     def leaves(self, generators: Sequence[torch.Generator]) -> tuple[Tensor, Tensor | None]:
         r"""Samples $\theta = \mu + \sigma \circ \epsilon$ outside the graph, and $\sigma \circ \epsilon$."""
-        mu, shift = self.mu.detach(), None
-        if not self._still_a_point():
-            shift = self._shift(generators)
-            vectors = mu + shift
-        else:
-            vectors = mu if len(generators) == 1 else mu.expand(len(generators), -1)
-        return vectors.detach().requires_grad_(), shift
+        mu = self.mu.detach()
+        if self._still_a_point():
+            return (mu if len(generators) == 1 else mu.expand(len(generators), -1)).detach().requires_grad_(), None
+        shift = self._shift(generators)
+        return (mu + shift).requires_grad_(), shift
 
     def pull_back(self, gradient: Tensor, kept: Tensor | None) -> None:
         r"""The chain rule $(\nabla_\varphi\theta)\nabla_\theta$: from the samples' gradients to those of $\mu$ and $\rho$.
 
-        Args:
-            gradient: the loss's gradient with respect to $\theta$, ``[N]`` or ``[C, N]``; it is used up.
-            kept: $\sigma \circ \epsilon$ of the same samples; it is used up.
+        Both arguments, the loss's gradient in $\theta$ (``[N]`` or ``[C, N]``) and $\sigma \circ \epsilon$, are used up.
         """
         widths = None if kept is None else kept.mul_(gradient)
         accumulate(self.mu, gradient if gradient.dim() == 1 else gradient.sum(0))
@@ -132,13 +110,11 @@ class GaussianGroup(Group):
             accumulate(self.rho, widths if widths.dim() == 1 else widths.sum(0))
 
     def kl_value(self) -> Tensor:
-        """The value of `kl`, outside the graph."""
         if self._still_a_point():
             return self.mu.new_zeros(())
         return _gaussian_kl(self._offset(), self.rho.detach(), self.scale(), self.prior_std)
 
     def pull_back_kl(self, weight: float) -> None:
-        r"""Add the gradient of ``weight`` times the KL."""
         if self._still_a_point():
             return
         precision, scale = weight * self.prior_std**-2, self.scale()
@@ -150,18 +126,15 @@ class GaussianGroup(Group):
         self.rho.grad.addcmul_(scale, scale, value=precision).sub_(weight)
 
     def begin(self, epochs: int) -> None:
-        """Begin the point phase, unless there was one already."""
         if self.epochs_left is not None and int(self.epochs_left) < 0:
             before = self.epochs_before
             self.epochs_left.fill_(min(round(before * epochs), epochs - 1) if isinstance(before, float) else before)
 
     def after_epoch(self) -> None:
-        """Count down to the end of the point phase."""
         if self.epochs_left is not None and int(self.epochs_left) > 0:
             self.epochs_left.sub_(1)
 
     def extra_repr(self) -> str:
-        """The pair's name, length and prior."""
         return f"{super().extra_repr()}, prior_std={self.prior_std:g}"
 
     def _still_a_point(self) -> bool:

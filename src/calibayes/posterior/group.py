@@ -31,7 +31,7 @@ class Group(nn.Module, ABC):
     `leaves` and `pull_back`.
 
     Args:
-        name: the pattern or purpose that gathered these weights; names of parameter groups begin with it.
+        name: the pattern or purpose that these weights share; names of parameter groups begin with it.
         layout: where each weight lies in the vector.
     """
 
@@ -92,7 +92,7 @@ class Group(nn.Module, ABC):
         return True
 
     def optimizer_groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for an optimiser, each with a name of its own."""
+        """Parameter groups for an optimiser, each with its own name."""
         return [{"params": [value], "name": f"{self.name}.{name}"} for name, value in self.named_parameters()]
 
     def keep(self) -> None:
@@ -126,7 +126,7 @@ class Group(nn.Module, ABC):
                 torch.autograd.backward(value * weight)
 
     def begin(self, epochs: int) -> None:
-        """Called before the first of so many epochs of training."""
+        """Called before a training of ``epochs`` epochs."""
 
     def after_step(self) -> None:
         """Called after every optimiser step."""

@@ -1,13 +1,14 @@
-"""Posteriors over a last part alone: what lies before it is run once per input, whatever the number of samples."""
+"""Posteriors over the last part of a network: what comes before it is run once per input for any number of samples."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import takewhile
+from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from calibayes.data.input_structure import tensors_in
@@ -17,15 +18,8 @@ from calibayes.posterior.flat import Call, Skeleton
 __all__ = ["Features", "Head", "HeadCalls"]
 
 
-def _settled(part: nn.Module) -> bool:
-    """Return True if a module does the same in training mode as in evaluation mode."""
-    return not (isinstance(part, _NormBase) or dropout_layers(part) or dropout_inside(part))
-
-
-class Features(NamedTuple):
+class Features(tuple[Call, ...]):
     """The inputs of the head, for each batch."""
-
-    calls: tuple[Call, ...]
 
 
 @dataclass
@@ -39,7 +33,7 @@ class HeadCalls:
     def features(self, outputs: Sequence[Any]) -> Features | None:
         """Return the inputs of the head, or ``None`` if the head alone does not give the network's outputs.
 
-        The head must have run once a batch, have returned what the network returned, and have left its inputs alone.
+        The head must have run once per batch, returned what the network returned, and left its inputs unchanged.
         """
         if len(self.calls) != len(outputs):
             return None
@@ -48,86 +42,66 @@ class HeadCalls:
                 return None
             if before != _versions(call) or any(tensor.is_inference() for tensor in tensors_in(call)):
                 return None
-        return Features(tuple(self.calls))
+        return Features(self.calls)
 
 
 @dataclass(frozen=True)
 class Head:
-    """The smallest part of a network that holds all its Bayesian weights.
-
-    Attributes:
-        name: its name in the network.
-    """
+    """The smallest part of a network that holds all its Bayesian weights, by its name there."""
 
     name: str
 
     @classmethod
     def of(cls, network: nn.Module, bayesian: Sequence[tuple[str, ...]]) -> Head | None:
-        """The head of a network, or ``None`` if its Bayesian weights lie everywhere.
-
-        Args:
-            network: its modules.
-            bayesian: all names of every Bayesian weight.
-        """
-        if not bayesian:
-            return None
-        paths = [name.split(".")[:-1] for names in bayesian for name in names]
-        common = paths[0]
-        for path in paths[1:]:
-            common = [mine for mine, theirs, same in _prefixes(common, path) if same]
+        """The head of a network, given all names of every Bayesian weight, or ``None`` if these lie everywhere."""
+        levels = zip(*(name.split(".")[:-1] for names in bayesian for name in names), strict=False)
+        common = [level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)]
         # A list of layers has no forward of its own.
         while common and isinstance(network.get_submodule(".".join(common)), nn.ModuleList | nn.ModuleDict):
             common = common[:-1]
         name = ".".join(common)
         if all(weight.startswith(f"{name}.") for weight, _ in network.named_parameters()):
-            return None  # nothing to speak of comes before it
+            return None  # no weights come before it
         return cls(name) if common else None
 
     def comes_after(self, network: nn.Module, frozen: Collection[str]) -> bool:
-        """Return True if all that is not in the head is frozen, and neither random nor keeping statistics as it is set now."""
+        """Return True if all that is not in the head is frozen, and neither random nor updating statistics in its mode."""
         for name, part in network.named_modules():
             if name == self.name or name.startswith(f"{self.name}."):
                 continue
             own = [f"{name}.{key}" if name else key for key, _ in part.named_parameters(recurse=False)]
-            if any(weight not in frozen for weight in own) or (part.training and not _settled(part)):
+            if any(weight not in frozen for weight in own):
+                return False
+            if part.training and (isinstance(part, _NormBase) or dropout_layers(part) or dropout_inside(part)):
                 return False
         return True
 
-    def told(self) -> str:
+    def audit_line(self) -> str:
         """A line for the audit."""
-        told = f"All Bayesian weights lie in {self.name!r}: prediction runs what comes before it once per input,"
-        return f"{told} where {self.name!r} gives the network's output."
+        return (
+            f"All Bayesian weights lie in {self.name!r}: prediction runs what comes before it once per input, where "
+            f"{self.name!r} gives the network's output."
+        )
 
     @contextmanager
-    def listening(self, skeleton: Skeleton) -> Iterator[HeadCalls]:
-        """Note what reaches the head, and what it returns, while the whole network is run."""
-        heard = HeadCalls()
+    def recorded(self, skeleton: Skeleton) -> Iterator[HeadCalls]:
+        """Record what reaches the head, and what it returns, while the whole network is run."""
+        recorded = HeadCalls()
         part = skeleton.module.get_submodule(self.name)
 
         def before(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            heard.calls.append((args, kwargs))
-            heard.versions.append(_versions((args, kwargs)))
+            recorded.calls.append((args, kwargs))
+            recorded.versions.append(_versions((args, kwargs)))
 
         def after(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
-            heard.outputs.append(output)
+            recorded.outputs.append(output)
 
         handles = [part.register_forward_pre_hook(before, prepend=True, with_kwargs=True), part.register_forward_hook(after)]
         try:
-            yield heard
+            yield recorded
         finally:
             for handle in handles:
                 handle.remove()
-
-    def outputs(self, skeleton: Skeleton, values: dict[str, Tensor], features: Features) -> list[Any]:
-        """Run the head alone on each batch, with ``values`` for all of the network's parameters and buffers."""
-        return skeleton.calls(values, features.calls, self.name)
-
-
-def _prefixes(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
-    same = True
-    for mine, theirs in zip(first, second, strict=False):
-        same = same and mine == theirs
-        yield mine, theirs, same
 
 
 def _versions(call: Call) -> list[int]:

@@ -17,20 +17,20 @@ from calibayes.device_precision import widest_float
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Layout, Skeleton
 from calibayes.posterior.head import Head
-from calibayes.posterior.laplace_curvature import FullCurvature, FullSum, KroneckerCurvature, KroneckerSum
+from calibayes.posterior.laplace_curvature import FullCurvature, KroneckerCurvature
 from calibayes.posterior.laplace_group import LaplaceGroup
 from calibayes.posterior.laplace_layer import hold_all_but, last_layer_choices, last_linear, output_layer, working_copy
 from calibayes.posterior.laplace_prior import Precision, checked_precision, log_evidence, most_evident, most_predictive
 from calibayes.posterior.network_outputs import check_labels, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
+from calibayes.posterior.weight_groups import point_groups
 from calibayes.posterior.weight_selection import Where
 from calibayes.randomness import preserved_global_state
 
 __all__ = ["LastLayerLaplace"]
 
-_KINDS = {"full": (FullCurvature, FullSum), "kronecker": (KroneckerCurvature, KroneckerSum)}
+_KINDS = {"full": FullCurvature, "kronecker": KroneckerCurvature}
 _MOST_FULL = 2_000
 
 
@@ -44,8 +44,8 @@ class LastLayerLaplace(NetworkPosterior):
     for its bias), $\Lambda = \mathrm{diag}(p) - pp^\top$, and $N(0, \delta^{-1}I)$ is the prior. For a last layer, the sum is
     the exact Hessian of the cross-entropy. All other weights are held at their trained values.
 
-    Make one of a trained network with `from_point`. Constructed from a network that is not trained yet, it is trained by
-    `calibayes.fit` like a `Point`, and fitted to the last layer at the end; before that, the sum is zero and $\delta = 1$.
+    For a trained network, use `from_point`. One that is not trained yet is trained by `calibayes.fit` like a `Point`, and
+    fitted to the last layer at the end; before that, the sum is zero and $\delta = 1$.
 
     Args:
         net: a network; it is copied.
@@ -75,12 +75,17 @@ class LastLayerLaplace(NetworkPosterior):
         checked_precision(prior_precision, None)
         skeleton = Skeleton(net)
         layer = last_linear(skeleton.module) if layer is None else layer
-        covariance = _chosen_covariance(covariance, skeleton.module, layer)
+        part: Any = skeleton.module.get_submodule(layer)
+        shape = part.out_features, part.in_features + (part.bias is not None)  # the bias is one more column
+        if covariance not in ("auto", *_KINDS):
+            raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {covariance!r}.")
+        if covariance == "auto":
+            covariance = "full" if math.prod(shape) <= _MOST_FULL else "kronecker"
         choices = last_layer_choices(skeleton, layer)
         chosen = [choice for choice in choices if choice.role == "bayesian"]
         layout = Layout(tuple(choice.names for choice in chosen), tuple(choice.shape for choice in chosen))
         values = layout.flatten(skeleton.parameters)
-        curvature = _KINDS[covariance][0](*_shape(skeleton.module, layer), values)
+        curvature = _KINDS[covariance](*shape, values)
         groups = [LaplaceGroup(layer or "*", layout, values, curvature), *point_groups(choices, skeleton)]
         super().__init__(skeleton, choices, groups)
         self.layer = layer
@@ -101,25 +106,22 @@ class LastLayerLaplace(NetworkPosterior):
         temperature: float = 1.0,
         seed: int = 0,
     ) -> LastLayerLaplace:
-        r"""Fit the posterior to a trained network: one pass over the data, a batch at a time.
+        r"""Fit the posterior, in evaluation mode, to a trained network: one pass over the data, a batch at a time.
 
         Args:
             point: a trained posterior such as a `Point`, or the network itself; it is not changed.
-            data: what the network was trained on: ``(x, y)``, ``(x, y, weights)``, a Dataset or a DataLoader.
+            data: the training data: ``(x, y)``, ``(x, y, weights)``, a Dataset or a DataLoader.
             prior_precision: $\delta$: a positive number; ``"marginal-likelihood"`` for the one with the highest Laplace
                 evidence; ``"validation"`` for the one with the lowest NLL of ``validation``, predicted by 20 samples.
-            where: which weights are Bayesian: all those of the ``nn.Linear`` that gives the network's output, which is found
-                without it; anything else is refused.
+            where: which weights are Bayesian: only those of the ``nn.Linear`` that gives the network's output, the default, are
+                allowed.
             covariance: ``"full"``; ``"kronecker"`` for $A \otimes G$ with $A = \sum_n \phi_n\phi_n^\top$ and
-                $G = \frac1n\sum_n \Lambda_n$ (Ritter, Botev and Barber 2018, "A Scalable Laplace
-                Approximation for Neural Networks"), for large layers; ``"auto"`` is full up to 2,000 weights.
-            validation: data for ``prior_precision="validation"``; their features, not the inputs, are kept in memory meanwhile.
+                $G = \frac1n\sum_n \Lambda_n$ (Ritter, Botev and Barber 2018, "A Scalable Laplace Approximation for Neural
+                Networks"), for large layers; ``"auto"`` is full up to 2,000 weights.
+            validation: data for ``prior_precision="validation"``; meanwhile their features are kept in memory.
             batch_size: how many examples go through the network at once.
             temperature: $T$ of the likelihood $p(D|\theta)^{1/T}$: below 1 the posterior is narrower (a cold posterior).
-            seed: of the samples that ``"validation"`` predicts by.
-
-        Returns:
-            The posterior, in evaluation mode.
+            seed: of the samples for ``"validation"``.
         """
         precision = checked_precision(prior_precision, validation)
         positive_integer("batch_size", batch_size)
@@ -145,15 +147,12 @@ class LastLayerLaplace(NetworkPosterior):
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> LastLayerLaplace:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return cls(network_with_roles(net, config), config["layer"], config["covariance"], config["wanted_precision"])
 
     def settings(self) -> dict[str, Any]:
-        """The layer, the kind of covariance, and how the prior's precision is found at the end of training."""
         return {"layer": self.layer, "covariance": self.covariance, "wanted_precision": self.wanted_precision}
 
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Fit the last layer's distribution at the end of training."""
         with preserved_global_state(self.device):
             self._fit(batches(), 1.0)
         wanted = self.wanted_precision
@@ -161,11 +160,10 @@ class LastLayerLaplace(NetworkPosterior):
 
     @property
     def random(self) -> bool:
-        """Return True once the last layer's distribution is fitted."""
         return self.group.fitted
 
     def prior(self) -> dict[str, Any]:
-        """The settings, with the way the prior's precision is found: its value is state, not a setting."""
+        """The way the prior's precision is found: its value is state, not a setting."""
         return {"prior_precision": self.wanted_precision}
 
     @property
@@ -200,14 +198,14 @@ class LastLayerLaplace(NetworkPosterior):
     @torch.no_grad()
     def _fit(self, batches: Iterable[Batch], temperature: float) -> None:
         wide = torch.zeros((), dtype=widest_float(self.device), device=self.device)
-        total = _KINDS[self.covariance][1](*_shape(self.structure(), self.layer), wide)
-        likelihood = 0.0
+        curvature, likelihood = self.group.curvature, 0.0
+        curvature.begin_sum(wide)
         for features, logits, targets, weights in self._passed(batches, "data"):
             logs = logits.to(wide.dtype).log_softmax(-1)
             weights = weights.to(wide)
             likelihood += float((logs.gather(1, targets.unsqueeze(1)).squeeze(1) * weights).sum())
-            total.add(features, logs.exp(), weights)
-        total.fill(self.group.curvature, 1 / temperature)
+            curvature.add(features, logs.exp(), weights)
+        curvature.end_sum(1 / temperature)
         self.group.fitted = True
         self.group.log_likelihood = likelihood / temperature
 
@@ -230,41 +228,27 @@ class LastLayerLaplace(NetworkPosterior):
 
     def _features(self, inputs: Any, name: str) -> tuple[Tensor, Tensor]:
         """Return the inputs of the layer, with a one for its bias, ``[n, D]``, and the network's logits at the mean weights."""
-        with self.evaluating(), Head(self.layer).listening(self._skeleton) as heard:
+        with self.evaluating(), Head(self.layer).recorded(self._skeleton) as recorded:
             output = self.call(self.mean_vectors(), inputs)
         logits = logits_of(output, batch_length(inputs, name))
-        if len(heard.calls) != 1 or (
-            heard.outputs[0] is not output and heard.outputs[0] is not getattr(output, "logits", None)
+        if len(recorded.calls) != 1 or (
+            recorded.outputs[0] is not output and recorded.outputs[0] is not getattr(output, "logits", None)
         ):
             raise UnsupportedNetworkError(
                 f"{self.layer!r} does not give the network's output, or not for all examples. A Laplace approximation needs a "
-                "last layer that is the same for all: pass its name as `layer`. What was trained is kept."
+                "last layer that is the same for all: pass its name as `layer`. The trained weights are kept."
             )
-        args, kwargs = heard.calls[0]
+        args, kwargs = recorded.calls[0]
         features: Tensor = args[0] if args else kwargs["input"]
         if not math.isfinite(float(features.sum())) and not bool(features.isfinite().all()):
             row = int((~features.isfinite()).any(-1).nonzero()[0])
             raise DataError(
-                f"What reaches {self.layer or 'the network'!r} is NaN or infinite for example {row} of a batch of `{name}`. "
+                f"The input of {self.layer or 'the network'!r} is NaN or infinite for example {row} of a batch of `{name}`. "
                 "Look for missing values in the inputs, or an overflow in the network."
             )
         if len(self.group.layout.shapes) > 1:
             features = torch.cat([features, features.new_ones(len(features), 1)], 1)
         return features, logits
-
-
-def _chosen_covariance(given: str, net: nn.Module, layer: str) -> Literal["full", "kronecker"]:
-    if given not in ("auto", *_KINDS):
-        raise InvalidArgumentError(f"Expected `covariance` to be 'auto', 'full' or 'kronecker', but got {given!r}.")
-    if given == "auto":
-        return "full" if math.prod(_shape(net, layer)) <= _MOST_FULL else "kronecker"
-    return given  # type: ignore[return-value]
-
-
-def _shape(net: nn.Module, layer: str) -> tuple[int, int]:
-    """Classes, and columns: the features and one for the bias."""
-    part: Any = net.get_submodule(layer)
-    return part.out_features, part.in_features + (part.bias is not None)
 
 
 def _pairwise_probit(logits: Tensor, covariance: Tensor) -> Tensor:

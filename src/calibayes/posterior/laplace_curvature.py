@@ -9,7 +9,7 @@ from typing import Any, Self, final
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Curvature", "CurvatureSum", "FullCurvature", "FullSum", "KroneckerCurvature", "KroneckerSum"]
+__all__ = ["Curvature", "FullCurvature", "KroneckerCurvature"]
 
 _ELEMENTS = 1 << 22  # of a temporary tensor
 _HALF = (torch.float16, torch.bfloat16)
@@ -46,14 +46,25 @@ class Curvature(nn.Module, ABC):
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
         """The covariance of the logits, ``[n, K, K]``.
 
-        Args:
-            features: what the layer is given, a one for its bias included, ``[n, D]``.
-            variances: of the weights' coordinates in the eigenbasis, ``[K, D]``.
+        Of the layer's inputs ``[n, D]``, a one for its bias included, and the variances ``[K, D]`` of the weights' coordinates
+        in the eigenbasis.
         """
 
     @abstractmethod
     def rows_at_once(self) -> int:
         """Return the number of rows that `logit_covariance` takes with temporary tensors of a modest size."""
+
+    @abstractmethod
+    def begin_sum(self, like: Tensor) -> None:
+        """Begin a sum over examples, in the type and on the device of ``like``."""
+
+    @abstractmethod
+    def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
+        """Add examples: their features ``[n, D]``, class probabilities ``[n, K]``, and how much each counts ``[n]``."""
+
+    @abstractmethod
+    def end_sum(self, scale: float) -> None:
+        """Become ``scale`` times the sum."""
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         before = dict(self._buffers)
@@ -67,7 +78,7 @@ class Curvature(nn.Module, ABC):
 
 @final
 class FullCurvature(Curvature):
-    """All entries: ``K·D`` eigenvalues and as many eigenvectors."""
+    r"""All entries of $\sum_n \Lambda_n \otimes \phi_n \phi_n^\top$ with $\Lambda = \mathrm{diag}(p) - p p^\top$."""
 
     values: Tensor
     basis: Tensor
@@ -81,32 +92,46 @@ class FullCurvature(Curvature):
 
     @property
     def eigenvalues(self) -> Tensor:
-        """All eigenvalues, ``[K, D]``."""
         return self.values.view(self.shape)
 
     def from_basis(self, coordinates: Tensor) -> Tensor:
-        """Weights from their coordinates in the eigenbasis."""
         return (coordinates.flatten(-2) @ self.basis.T).view(coordinates.shape)
 
     def to_basis(self, weights: Tensor) -> Tensor:
-        """The inverse of `from_basis`."""
         return (weights.flatten(-2) @ self.basis).view(weights.shape)
 
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
-        """The covariance of the logits, ``[n, K, K]``."""
         classes, columns = self.shape
         by_column = self.basis.view(classes, columns, -1).movedim(1, 0).reshape(columns, -1)
         seen = (features @ by_column).view(len(features), classes, -1)
         return (seen * variances.flatten()) @ seen.mT
 
     def rows_at_once(self) -> int:
-        """Rows whose products with all eigenvectors fit."""
         return max(1, _ELEMENTS // (self.shape[0] * len(self.values)))
+
+    def begin_sum(self, like: Tensor) -> None:
+        self._total = like.new_zeros(self.basis.shape)  # only its upper blocks are filled
+
+    def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
+        classes, columns = self.shape
+        features = features.to(probs.dtype)
+        weighted = features * weights.unsqueeze(1)
+        spread = (probs.unsqueeze(2) * features.unsqueeze(1)).flatten(1)
+        for k in range(classes):
+            rows = slice(k * columns, (k + 1) * columns)
+            mine = (weighted * probs[:, k, None]).T
+            # Not p - p², the difference of two sums: of probabilities near 1 it would leave few digits.
+            self._total[rows, rows].addmm_(mine, features * (1 - probs[:, k, None]))
+            self._total[rows, rows.stop :].addmm_(mine, spread[:, rows.stop :], alpha=-1)
+
+    def end_sum(self, scale: float) -> None:
+        _fill(self.values, self.basis, self._total * scale)
+        del self._total
 
 
 @final
 class KroneckerCurvature(Curvature):
-    r"""The product $G \otimes A$ (Ritter et al. 2018): the eigenvalues are the products of those of the factors."""
+    r"""The product $G \otimes A$ (Ritter et al. 2018) of $A = \sum_n \phi_n \phi_n^\top$ and $G = \frac1n \sum_n \Lambda_n$."""
 
     features_values: Tensor
     features_basis: Tensor
@@ -121,96 +146,44 @@ class KroneckerCurvature(Curvature):
 
     @property
     def eigenvalues(self) -> Tensor:
-        """All eigenvalues, ``[K, D]``."""
         return torch.outer(self.logits_values, self.features_values)
 
     def from_basis(self, coordinates: Tensor) -> Tensor:
-        """Weights from their coordinates in the eigenbasis."""
         return self.logits_basis @ coordinates @ self.features_basis.T
 
     def to_basis(self, weights: Tensor) -> Tensor:
-        """The inverse of `from_basis`."""
         return self.logits_basis.T @ weights @ self.features_basis
 
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
-        """The covariance of the logits, ``[n, K, K]``."""
         along = (features @ self.features_basis).square() @ variances.T
         return (self.logits_basis * along.unsqueeze(1)) @ self.logits_basis.T
 
     def rows_at_once(self) -> int:
-        """Rows whose covariances fit."""
         return max(1, _ELEMENTS // len(self.logits_values) ** 2)
 
-
-class CurvatureSum(ABC):
-    r"""A sum over examples from which a `Curvature` is made; batches are added one by one, in the type of ``like``."""
-
-    def __init__(self, classes: int, columns: int, like: Tensor) -> None:
-        self.classes, self.columns = classes, columns
-
-    @abstractmethod
-    def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
-        """Add examples: their features ``[n, D]``, class probabilities ``[n, K]``, and how much each counts ``[n]``."""
-
-    @abstractmethod
-    def fill(self, curvature: Any, scale: float) -> None:
-        """Put ``scale`` times the sum into a curvature of the same kind."""
-
-
-@final
-class FullSum(CurvatureSum):
-    r"""$\sum_n \Lambda_n \otimes \phi_n \phi_n^\top$ with $\Lambda = \mathrm{diag}(p) - p p^\top$, upper blocks only."""
-
-    def __init__(self, classes: int, columns: int, like: Tensor) -> None:
-        super().__init__(classes, columns, like)
-        self.total = like.new_zeros(classes * columns, classes * columns)
+    def begin_sum(self, like: Tensor) -> None:
+        self._features, self._logits = like.new_zeros(self.features_basis.shape), like.new_zeros(self.logits_basis.shape)
+        self._count = 0.0
 
     def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
-        """Add examples, one row of blocks after the other."""
-        features = features.to(probs.dtype)
-        weighted = features * weights.unsqueeze(1)
-        spread = (probs.unsqueeze(2) * features.unsqueeze(1)).flatten(1)
-        for k in range(self.classes):
-            rows = slice(k * self.columns, (k + 1) * self.columns)
-            mine = (weighted * probs[:, k, None]).T
-            # Not p - p², the difference of two sums: of probabilities near 1 it would leave few digits.
-            self.total[rows, rows].addmm_(mine, features * (1 - probs[:, k, None]))
-            self.total[rows, rows.stop :].addmm_(mine, spread[:, rows.stop :], alpha=-1)
-
-    def fill(self, curvature: FullCurvature, scale: float) -> None:
-        """Put the sum's eigenvalues and eigenvectors into ``curvature``."""
-        _fill(curvature.values, curvature.basis, self.total * scale)
-
-
-@final
-class KroneckerSum(CurvatureSum):
-    r"""$A = \sum_n \phi_n \phi_n^\top$ and $G = \frac1n \sum_n \Lambda_n$."""
-
-    def __init__(self, classes: int, columns: int, like: Tensor) -> None:
-        super().__init__(classes, columns, like)
-        self.features = like.new_zeros(columns, columns)
-        self.logits = like.new_zeros(classes, classes)
-        self.count = 0.0
-
-    def add(self, features: Tensor, probs: Tensor, weights: Tensor) -> None:
-        """Add examples; a batch's products have the digits of the features, their sum over batches has all."""
+        # A batch's products have the digits of the features, their sum over batches has all.
         features = features.to(torch.promote_types(features.dtype, torch.float32))
-        self.features += features.T @ (features * weights.unsqueeze(1).to(features.dtype))
+        self._features += features.T @ (features * weights.unsqueeze(1).to(features.dtype))
         weighted = probs * weights.unsqueeze(1)
         within = (weighted * (1 - probs)).sum(0)
-        self.logits += (-weighted.T @ probs).diagonal_scatter(within)
-        self.count += float(weights.sum())
+        self._logits += (-weighted.T @ probs).diagonal_scatter(within)
+        self._count += float(weights.sum())
 
-    def fill(self, curvature: KroneckerCurvature, scale: float) -> None:
-        """Put both factors' eigenvalues and eigenvectors into ``curvature``."""
-        _fill(curvature.features_values, curvature.features_basis, self.features * scale)
-        _fill(curvature.logits_values, curvature.logits_basis, self.logits / self.count)
+    def end_sum(self, scale: float) -> None:
+        _fill(self.features_values, self.features_basis, self._features * scale)
+        _fill(self.logits_values, self.logits_basis, self._logits / self._count)
+        del self._features, self._logits
 
 
 def _fill(values: Tensor, basis: Tensor, matrix: Tensor) -> None:
     # On the CPU, where every installation has float64 and the same bits come out.
-    found, vectors = torch.linalg.eigh(matrix.to("cpu", torch.float64), UPLO="U")
-    values.copy_(found.clamp_min_(0))
+    eigenvalues, vectors = torch.linalg.eigh(matrix.to("cpu", torch.float64), UPLO="U")
+    values.copy_(eigenvalues.clamp_min_(0))
     basis.copy_(vectors)
 
 

@@ -18,13 +18,7 @@ __all__ = ["LaplaceGroup"]
 class LaplaceGroup(Group):
     r"""$q(\theta) = N(\mu, (H + \delta I)^{-1})$ with prior $N(0, \delta^{-1} I)$, for $\theta = [W, b]$ of a linear layer.
 
-    In training mode, and until it is fitted, it is a point, $\mu$, without a KL.
-
-    Args:
-        name: of the layer.
-        layout: its weight, and its bias if there is one.
-        values: $\mu$, as the layout has it.
-        curvature: $H$; its eigenvalues and eigenvectors are filled in later.
+    In training mode, and until it is fitted (until ``curvature``, $H$, is filled in), it is a point, $\mu$, without a KL.
     """
 
     random_in_training: ClassVar[bool] = False
@@ -38,7 +32,6 @@ class LaplaceGroup(Group):
         self.fitted = False
 
     def mean(self) -> Tensor:
-        r"""$\mu$."""
         return self.mu
 
     def matrix(self) -> Tensor:
@@ -51,7 +44,6 @@ class LaplaceGroup(Group):
         return 1 / (self.curvature.eigenvalues + self.prior_precision)
 
     def draw(self, generator: torch.Generator | None) -> Tensor:
-        r"""One sample, differentiable in $\mu$."""
         if self.training or not self.fitted:
             return self.mu
         variances = self.variances()
@@ -67,15 +59,13 @@ class LaplaceGroup(Group):
         return 0.5 * (spread.sum() + self.prior_precision * self.mu.to(values.dtype).square().sum())
 
     def get_extra_state(self) -> Tensor:
-        """The prior's precision, the log likelihood, which keep all their digits, and whether the group is fitted."""
+        # In float64, so that the precision and the likelihood keep all their digits.
         return torch.tensor([self.prior_precision, self.log_likelihood, float(self.fitted)], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take back what `get_extra_state` returned."""
         self.prior_precision, self.log_likelihood, self.fitted = float(state[0]), float(state[1]), bool(state[2])
 
     def extra_repr(self) -> str:
-        """The layer's name, its number of weights and the prior's precision."""
         return f"{super().extra_repr()}, prior_precision={self.prior_precision:g}"
 
     def _flat(self, matrix: Tensor) -> Tensor:

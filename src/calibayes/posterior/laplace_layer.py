@@ -11,37 +11,32 @@ from calibayes.data.input_structure import batch_length
 from calibayes.errors import EmptySelectionError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.flat import Skeleton, split_inputs
 from calibayes.posterior.network_outputs import explained, logits_of
-from calibayes.posterior.weight_selection import Role, WeightChoice, Where, choose
+from calibayes.posterior.weight_selection import Role, WeightChoice, Where, choose, tied_names
 from calibayes.wording import first_few
 
 __all__ = ["hold_all_but", "last_layer_choices", "last_linear", "output_layer", "working_copy"]
 
 
 def working_copy(net: nn.Module) -> nn.Module:
-    """A copy of a network in evaluation mode, in which every weight can be chosen, whether it is frozen or not."""
+    """A copy of a network in evaluation mode, with no weight frozen."""
     skeleton = Skeleton(net)
     floating = [name for name, weight in skeleton.parameters.items() if weight.is_floating_point()]
     return skeleton.filled({**skeleton.parameters, **skeleton.buffers}, floating).eval()
 
 
 def output_layer(net: nn.Module, inputs: Any, where: Where) -> str:
-    """The name of the linear layer whose output is the network's own.
-
-    Args:
-        net: a network in evaluation mode, which is run once.
-        inputs: a few examples.
-        where: the weights that the user wants to be those of this layer; ``None`` for any.
+    """The name of the linear layer whose output is that of the network, which is run once, in evaluation mode.
 
     Raises:
-        UnsupportedNetworkError: there is none, or its weights are used elsewhere too.
-        InvalidArgumentError: ``where`` chooses something else.
+        UnsupportedNetworkError: there is no such layer, or its weights are used elsewhere too.
+        InvalidArgumentError: ``where`` chooses other weights than those of this layer.
     """
     outputs: dict[str, list[Any]] = {}
 
-    def listen(name: str, layer: nn.Module) -> Any:
+    def record(name: str, layer: nn.Module) -> Any:
         return layer.register_forward_hook(lambda module, args, output: outputs.setdefault(name, []).append(output))
 
-    handles = [listen(name, part) for name, part in net.named_modules() if isinstance(part, nn.Linear)]
+    handles = [record(name, part) for name, part in net.named_modules() if isinstance(part, nn.Linear)]
     args, kwargs = split_inputs(inputs)
     try:
         with torch.no_grad():
@@ -67,7 +62,7 @@ def output_layer(net: nn.Module, inputs: Any, where: Where) -> str:
 
 
 def last_linear(net: nn.Module) -> str:
-    """The name of the last ``nn.Linear`` of a network, which is that of its output as a rule."""
+    """The name of the last ``nn.Linear`` of a network, which usually gives its output."""
     names: list[str] = [name for name, part in net.named_modules() if isinstance(part, nn.Linear)]
     if not names:
         raise UnsupportedNetworkError(
@@ -85,29 +80,22 @@ def hold_all_but(net: nn.Module, layer: str) -> None:
 
 
 def last_layer_choices(skeleton: Skeleton, layer: str) -> tuple[WeightChoice, ...]:
-    """One `WeightChoice` for every parameter: those of the layer are Bayesian, all others are trained as points, or held."""
-    tied: dict[int, list[str]] = {}
-    for name, parameter in skeleton.parameters.items():
-        tied.setdefault(id(parameter), []).append(name)
-    mine = {id(parameter) for parameter in skeleton.module.get_submodule(layer).parameters()}
-    if not any(parameter.requires_grad for parameter in skeleton.module.get_submodule(layer).parameters()):
+    """One `WeightChoice` for every parameter: those of the layer are Bayesian, all others are trained as points, or frozen."""
+    last = list(skeleton.module.get_submodule(layer).parameters())
+    if not any(parameter.requires_grad for parameter in last):
         raise EmptySelectionError(
             f"The last layer {layer!r} is frozen. Set `requires_grad_(True)` on it, or fit it as it is with "
             "`LastLayerLaplace.from_point`."
         )
-    placed = dict(skeleton.module.named_parameters(remove_duplicate=False))
+    placeholders = dict(skeleton.module.named_parameters(remove_duplicate=False))
     choices = []
-    for names in tied.values():
-        parameter, chosen = skeleton.parameters[names[0]], id(placed[names[0]]) in mine
-        role, reason = _other(parameter)
-        if chosen:
+    for names, parameter in tied_names(skeleton.parameters):
+        role: Role = "point" if parameter.requires_grad else "frozen"
+        reason = "not in the last layer" if parameter.requires_grad else "held at its trained value"
+        if any(placeholders[names[0]] is each for each in last):
             role, reason = "bayesian", "gives the network's output"
-        choices.append(WeightChoice(tuple(names), parameter.shape, parameter.dtype, role, reason))
+        choices.append(WeightChoice(names, parameter.shape, parameter.dtype, role, reason))
     return tuple(choices)
-
-
-def _other(parameter: Tensor) -> tuple[Role, str]:
-    return ("point", "not in the last layer") if parameter.requires_grad else ("frozen", "held at its trained value")
 
 
 def _check_layer(net: nn.Module, name: str, runs: int) -> None:
@@ -119,17 +107,17 @@ def _check_layer(net: nn.Module, name: str, runs: int) -> None:
         )
     if runs > 1:
         raise UnsupportedNetworkError(
-            f"{name!r} runs {runs} times for one output, so the output is not linear in its weights. Give the network a last "
-            "layer of its own."
+            f"{name!r} runs {runs} times for one output, so the output is not linear in its weights. Give the network a "
+            "separate last layer."
         )
-    for weight in layer.parameters():
-        for prefix, part in net.named_modules():
-            for key, other in part.named_parameters(recurse=False):
-                if other is weight and part is not layer:
-                    raise UnsupportedNetworkError(
-                        f"The weights of the last layer {name!r} are tied with {f'{prefix}.{key}'.lstrip('.')!r}, so the "
-                        "features depend on them. Untie them: give the layer a copy of its own."
-                    )
+    own = {id(weight) for weight in layer.parameters()}
+    for prefix, part in net.named_modules():
+        for key, other in part.named_parameters(recurse=False):
+            if id(other) in own and part is not layer:
+                raise UnsupportedNetworkError(
+                    f"The weights of the last layer {name!r} are tied with {f'{prefix}.{key}'.lstrip('.')!r}, so the "
+                    "features depend on them. Untie them: give the layer its own copy."
+                )
 
 
 def _check_where(net: nn.Module, name: str, where: Where) -> None:

@@ -23,7 +23,7 @@ _SAMPLES = 20
 
 
 def checked_precision(precision: Precision, validation: Any) -> Precision:
-    """The precision, or the way to find it, if it goes with the validation data that were given, or not given."""
+    """The precision, or the way to find it; an error if it does not go with the validation data, or their absence."""
     if not isinstance(precision, str):
         precision = moderate_positive("prior_precision", precision)
     elif precision not in ("marginal-likelihood", "validation"):
@@ -31,10 +31,10 @@ def checked_precision(precision: Precision, validation: Any) -> Precision:
             f"Expected `prior_precision` to be a positive number, 'marginal-likelihood' or 'validation', but got {precision!r}."
         )
     if precision == "validation" and validation is None:
-        raise InvalidArgumentError("`prior_precision='validation'` needs `validation` data, apart from those trained on.")
+        raise InvalidArgumentError("`prior_precision='validation'` needs `validation` data, other than the training data.")
     if precision != "validation" and validation is not None:
         raise InvalidArgumentError(
-            f"`validation` data are only looked at with `prior_precision='validation'`, but that is {precision!r}."
+            f"`validation` data are only used with `prior_precision='validation'`, but that is {precision!r}."
         )
     return precision
 
@@ -78,22 +78,16 @@ def most_evident(group: LaplaceGroup) -> float:
 def most_predictive(group: LaplaceGroup, features: Tensor, targets: Tensor, weights: Tensor, seed: int) -> float:
     r"""The prior's precision with the lowest NLL of held-out examples, over a logarithmic grid that is refined twice.
 
-    Predictions are averages over 20 samples, whose noise is the same for every precision.
-
-    Args:
-        group: the posterior's one group; its own precision is left as it is.
-        features: what reaches the layer, a one for its bias included, ``[n, D]``.
-        targets: class indices ``[n]``.
-        weights: how much each example counts ``[n]``.
-        seed: of the noise.
+    Predictions are averages over 20 samples, whose noise is the same for every precision. The ``features [n, D]`` are the
+    inputs of the layer, a one for its bias included.
     """
-    values, mean = group.curvature.eigenvalues, group.matrix()
+    values, mean, labels = group.curvature.eigenvalues, group.matrix(), targets.unsqueeze(1)
     generator = generator_for(values.device, seed, "laplace", "validation")
     noise = torch.empty((_SAMPLES, *values.shape), dtype=values.dtype, device=values.device).normal_(generator=generator)
 
     def nll(decade: float) -> float:
         shifts = group.curvature.scaled(noise, (values + 10.0**decade).rsqrt())
-        logs = [_log_likelihoods(features @ (mean + shift).T, targets) for shift in shifts]
+        logs = [(features @ (mean + shift).T).log_softmax(-1).gather(1, labels).squeeze(1) for shift in shifts]
         return -float((torch.stack(logs).logsumexp(0).double() * weights).sum())
 
     lowest, highest = _DECADES
@@ -103,10 +97,6 @@ def most_predictive(group: LaplaceGroup, features: Tensor, targets: Tensor, weig
         best = min((lowest + k * step for k in range(points)), key=nll)
         lowest, highest = best - step, best + step
     return float(10.0**best)
-
-
-def _log_likelihoods(logits: Tensor, targets: Tensor) -> Tensor:
-    return logits.log_softmax(-1).gather(1, targets.unsqueeze(1)).squeeze(1)
 
 
 def _wide(group: LaplaceGroup) -> tuple[Tensor, float]:

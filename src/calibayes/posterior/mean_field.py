@@ -14,9 +14,8 @@ from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.gaussian_group import GaussianGroup
 from calibayes.posterior.group import GaussianPair, Group
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
-from calibayes.posterior.point_group import point_groups
-from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.weight_selection import Where, choose, grouped, settings_of
+from calibayes.posterior.weight_groups import grouped, point_groups
+from calibayes.posterior.weight_selection import Where, choose, settings_of
 
 __all__ = ["MeanField", "PriorMean"]
 
@@ -40,8 +39,8 @@ class MeanField(NetworkPosterior):
             By default every trainable parameter except those of normalisation layers. The other trainable ones are
             trained as point values; frozen ones stay as they are. `audit` prints the outcome.
         prior_mean: $m$: zero by default, ``"initial"`` for the weights of ``net`` (fine-tuning), or a state dict.
-        epochs_before: a warm start: train so many epochs as a point first, and the distribution after them; an integer, or a
-            share of all epochs between 0 and 1.
+        epochs_before: a warm start: train this many epochs as a point first, then the distribution; an integer, or a share of
+            all epochs between 0 and 1.
 
     Examples:
         >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
@@ -70,16 +69,10 @@ class MeanField(NetworkPosterior):
         priors, starts = settings_of("prior_std", prior_std, chosen), settings_of("init_std", init_std, chosen)
         groups: list[Group] = []
         for name, layout, values in grouped(chosen, skeleton, priors):
-            group = GaussianGroup(
-                name,
-                layout,
-                layout.flatten(values),
-                init_std=[starts[weight].value for weight in values],
-                prior_std=priors[next(iter(values))].value,
-                epochs_before=epochs_before,
-            )
+            widths, prior = [starts[weight].value for weight in values], priors[next(iter(values))].value
+            group = GaussianGroup(name, layout, layout.flatten(values), widths, prior, epochs_before)
             if prior_mean is not None:
-                group.centre_prior(layout.flatten(_prior_values(prior_mean, values)))
+                group.prior_mean = layout.flatten(_prior_values(prior_mean, values)).to(group.mu)
             groups.append(group)
         super().__init__(skeleton, choices, [*groups, *point_groups(choices, skeleton)])
         self.prior_std = dict(prior_std) if isinstance(prior_std, Mapping) else prior_std
@@ -87,11 +80,7 @@ class MeanField(NetworkPosterior):
 
     @classmethod
     def from_point(cls, point: nn.Module, **settings: Any) -> MeanField:
-        r"""Start at a trained network: $\mu$ is its weights; ``settings`` are those of `MeanField`.
-
-        Args:
-            point: a trained posterior such as a `Point`, or the network itself.
-            settings: by name.
+        r"""Start at a trained posterior such as a `Point`, or a network: $\mu$ is its weights; ``settings`` as for `MeanField`.
 
         Examples:
             >>> posterior = MeanField.from_point(calibayes.Point(torch.nn.Linear(3, 2)), prior_mean="initial", init_std=1e-3)
@@ -102,29 +91,17 @@ class MeanField(NetworkPosterior):
 
     @classmethod
     def widened(cls, point: nn.Module, data: Any, by: float = 0.01, **settings: Any) -> MeanField:
-        """Add noise to a trained network until its training loss has risen by ``by`` nats; nothing is trained.
+        """Add noise to a trained network until its training loss on ``data`` has risen by ``by`` nats; nothing is trained.
 
-        Args:
-            point: a trained posterior such as a `Point`, or the network itself.
-            data: training data, as for `calibayes.fit`.
-            by: nats of cross-entropy.
-            settings: those of `calibayes.posterior.widening.widened`, by name.
+        See `calibayes.posterior.mean_field_without_training.widened` for the arguments and further settings.
         """
-        from calibayes.posterior.widening import widened
+        from calibayes.posterior.mean_field_without_training import widened
 
         return widened(point, data, by, **settings)
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> MeanField:
-        """Rebuild what `config` described; the weights do not matter yet."""
-        roles = config["roles"]
-        return cls(
-            network_with_roles(net, config),
-            prior_std=config["prior_std"],
-            where=lambda name, _: roles.get(name) == "bayesian",
-            prior_mean="initial" if config["prior_mean"] else None,
-            epochs_before=config.get("epochs_before", 0),
-        )
+        return super().from_config(net, {**config, "prior_mean": "initial" if config["prior_mean"] else None})
 
     def check_epochs(self, epochs: int) -> None:
         """Raise `InvalidArgumentError` if the point phase would not end."""
@@ -152,16 +129,16 @@ class MeanField(NetworkPosterior):
         return _joined([pair.rho for pair in self._pairs()])
 
     def _pairs(self) -> list[GaussianPair]:
-        return [pair for pair in (group.gaussian() for group in self.groups) if pair is not None]
+        return [pair for group in self.groups if (pair := group.gaussian()) is not None]
 
 
 def _check_epochs_before(value: Any) -> None:
-    if isinstance(value, float) and not 0 < value < 1:
+    if not isinstance(value, float):
+        non_negative_integer("epochs_before", value)
+    elif not 0 < value < 1:
         raise InvalidArgumentError(
             f"Expected `epochs_before` to be a number of epochs, or a share of them between 0 and 1, but got {value!r}."
         )
-    if not isinstance(value, float):
-        non_negative_integer("epochs_before", value)
 
 
 def _joined(vectors: list[nn.Parameter]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The logits in what a network returns, and explanations of what it raises."""
+"""The logits in a network's output, and explanations of its errors."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calibayes.calibration.scores import widened
 from calibayes.data.input_structure import tensors_in
 from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
@@ -27,18 +28,15 @@ def logits_of(output: Any, examples: int) -> Tensor:
             f"Expected logits of shape [{examples}, K] with K ≥ 2 for {examples} examples, but the network returned "
             f"{list(logits.shape)}.{_hint(logits, examples)}"
         )
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    return widened(logits)
 
 
 def mean_logits(outputs: Sequence[Any]) -> Tensor:
     """Logits of the mean of several networks' probabilities."""
-    logs = [logits_of(output, _examples(output)).log_softmax(-1) for output in outputs]
+    tensors = [output if isinstance(output, Tensor) else getattr(output, "logits", None) for output in outputs]
+    sizes = [len(each) if isinstance(each, Tensor) and each.dim() else 0 for each in tensors]
+    logs = [logits_of(output, size).log_softmax(-1) for output, size in zip(outputs, sizes, strict=True)]
     return torch.stack(logs).logsumexp(0) - math.log(len(logs))
-
-
-def _examples(output: Any) -> int:
-    logits = output if isinstance(output, Tensor) else getattr(output, "logits", output)
-    return len(logits) if isinstance(logits, Tensor) and logits.dim() else 0
 
 
 def _hint(logits: Tensor, examples: int) -> str:
@@ -52,8 +50,8 @@ def _hint(logits: Tensor, examples: int) -> str:
 def check_labels(targets: Tensor, classes: int) -> None:
     """Raise `InvalidTargetsError` for a label that the network has no output for (PyTorch ignores -100 and crashes a GPU)."""
     lowest, highest = targets.aminmax()
-    if int(lowest) < 0 or int(highest) >= classes:
-        wrong = int(lowest) if int(lowest) < 0 else int(highest)
+    wrong = int(lowest) if int(lowest) < 0 else int(highest)
+    if not 0 <= wrong < classes:
         raise InvalidTargetsError(
             f"Labels must lie in 0 … {classes - 1} for a network with {classes} outputs, but one is {wrong}."
         )
@@ -78,11 +76,11 @@ def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
     """Suggest what to do about an error inside the network, where that is known."""
     types = {tensor.dtype for tensor in tensors_in(inputs) if tensor.is_floating_point()}
     if types and types != {dtype}:
-        told = ", ".join(sorted(map(str, types)))
-        return DataError(f"The inputs are {told} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
+        names = ", ".join(sorted(map(str, types)))
+        return DataError(f"The inputs are {names} but the weights are {dtype}: convert one of them, say `x.float()`. ({error})")
     if "more than 1 value per channel" in str(error):
         return DataError(
-            "Batch norm met a batch of one example. Choose a larger batch size, and `drop_last` for a DataLoader that leaves a "
-            f"single one over. ({error})"
+            "Batch norm met a batch of one example. Choose a larger batch size, or `drop_last` for a DataLoader whose last "
+            f"batch has a single one. ({error})"
         )
     return error

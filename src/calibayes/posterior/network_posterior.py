@@ -15,7 +15,8 @@ from calibayes.data.input_structure import batch_length, to_device
 from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
-from calibayes.posterior.flat_network import FlatNetwork
+from calibayes.posterior.group import Group
+from calibayes.posterior.network_from_vectors import NetworkFromVectors
 from calibayes.posterior.network_outputs import logits_of
 from calibayes.posterior.rebuilding import described, network_with_roles
 from calibayes.posterior.weight_selection import audit_table
@@ -23,28 +24,25 @@ from calibayes.randomness import generator_for
 
 __all__ = ["NetworkPosterior", "trained_network"]
 
-_NOT_SETTINGS = ("kind", "parameters", "buffers", "roles", "training")  # what a file says besides a posterior's own settings
+_NOT_SETTINGS = ("kind", "parameters", "buffers", "roles", "training")  # in a file, besides a posterior's own settings
 
 
-class NetworkPosterior(FlatNetwork, Posterior, ABC):
+class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
     """A distribution over the weights of one network, made of groups: flat vectors and what is known about them.
 
-    The network that was given is copied and never changed. What is trained lives in ``groups``, in the order in which they
-    are drawn; frozen parameters and buffers are held beside them, so ``state_dict()`` is complete.
-
-    Attributes:
-        groups: the flat vectors.
-        choices: what is done with each of the network's parameters, and why; `audit` prints them.
+    The network that was given is copied and never changed. What is trained lives in ``groups``, flat vectors in the order in
+    which they are drawn; frozen parameters and buffers are held beside them, so ``state_dict()`` is complete. ``choices``
+    says what is done with each of the network's parameters, and why; `audit` prints them.
     """
 
-    # --- what a subclass may say of itself ---
+    # --- what a subclass may override ---
 
     def settings(self) -> dict[str, Any]:
         """Return what `from_config` needs besides the roles of the weights, in plain values."""
         return {}
 
     def one_network(self, generator: torch.Generator) -> AbstractContextManager[None]:
-        """While one sample of the weights is used to predict: fix what else is random in the network, by the generator."""
+        """Fix by the generator what else is random in the network, while one sample of the weights is used to predict."""
         return nullcontext()
 
     @property
@@ -56,14 +54,14 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         return False
 
     def check_epochs(self, epochs: int) -> None:
-        """Raise `InvalidArgumentError` if training for so many more epochs is not enough."""
+        """Raise `InvalidArgumentError` if training for ``epochs`` more epochs is not enough."""
 
     def notes(self) -> list[str]:
         """Lines that `audit` prints below its table."""
         return []
 
     def closed_form(self, inputs: Any) -> Tensor:
-        """Logits of the predictive probabilities for one batch of inputs, without samples; refused unless all are alike."""
+        """Logits of the predictive probabilities for one batch, without samples; an error if samples differ."""
         if not self.random:
             with self.evaluating():
                 return logits_of(self.call(self.mean_vectors(), inputs), batch_length(inputs, "x"))
@@ -75,17 +73,18 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 
     @property
     def members(self) -> tuple[NetworkPosterior, ...]:
-        """Itself."""
         return (self,)
 
     @property
+    def trained_parts(self) -> Sequence[Group]:
+        return self.groups
+
+    @property
     def num_bayesian(self) -> int:
-        """The number of weights that have a distribution; tied weights count once."""
         return sum(group.size for group in self.groups if group.bayesian)
 
     @property
     def random(self) -> bool:
-        """True if samples of it differ."""
         return self.num_bayesian > 0
 
     @property
@@ -107,7 +106,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         """Print a table of every parameter: Bayesian, point or frozen, and why; and what prediction runs once."""
         print(audit_table(self.choices))
         if self.head is not None:
-            print(self.head.told())
+            print(self.head.audit_line())
         for line in self.notes():
             print(line)
 
@@ -117,14 +116,11 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         return sum(terms[1:], start=terms[0]) if terms else torch.zeros((), device=self.device)
 
     def sample(self, n: int = 1, *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        """Draw ``n`` sets of weights; differentiable in the posterior's parameters.
+        """Draw ``n`` sets of weights, by the network's parameter names; differentiable in the posterior's parameters.
 
         Args:
             n: how many; every tensor gets a leading axis of this length.
             generator: where the noise comes from, on the posterior's device; PyTorch's global one by default.
-
-        Returns:
-            The weights by the network's parameter names.
         """
         positive_integer("n", n)
         with self.fixed():
@@ -139,18 +135,16 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 
     def network(self) -> nn.Module:
         """An ordinary network with the mean weights and the present buffers."""
-        values = {**self.mean(), **self.buffer_values()}
-        trainable = [name for c in self.choices if c.role != "frozen" for name in c.names]
-        return self._skeleton.filled(values, trainable)
+        return self._skeleton.filled({**self.mean(), **self.buffer_values()}, self.trained_names())
 
     def trainable_network(self) -> nn.Module:
-        """The same in training mode, but for parts that were put into evaluation mode on purpose: to be trained further."""
-        made = self.network().train()
-        resting = {id(part) for part in self._resting}
-        names = [name for name, part in self._skeleton.module.named_modules() if id(part) in resting]
-        for name in names:
-            made.get_submodule(name).training = False
-        return made
+        """The same in training mode, except for parts that were put into evaluation mode on purpose: to be trained further."""
+        network = self.network().train()
+        in_eval_mode = {id(part) for part in self._in_eval_mode}
+        for name, part in self._skeleton.module.named_modules():
+            if id(part) in in_eval_mode:
+                network.get_submodule(name).training = False
+        return network
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Named parameter groups for any ``torch.optim`` optimiser, as the posterior's own groups want them."""
@@ -160,7 +154,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 
     @contextmanager
     def fixed(self) -> Iterator[None]:
-        """While the parameters do not change: what draws have in common is computed once."""
+        """Compute what draws have in common once, while the parameters do not change."""
         for group in self.groups:
             group.keep()
         try:
@@ -174,13 +168,9 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         return [group.draw(generator) for group in self.groups]
 
     def leaves(self, generators: Sequence[torch.Generator]) -> tuple[list[Tensor], list[Any]]:
-        """Samples to differentiate a loss in, and what `pull_back` needs to go on from there.
+        """Samples to differentiate a loss in, one for each generator, and what `pull_back` needs.
 
-        Args:
-            generators: one for each sample.
-
-        Returns:
-            For each group the weights, ``[N]`` for one sample and ``[C, N]`` for several, and what it keeps of them.
+        For each group the weights, ``[N]`` for one sample and ``[C, N]`` for several, and what it keeps of them.
         """
         pairs = [group.leaves(generators) for group in self.groups]
         return [vector for vector, _ in pairs], [kept for _, kept in pairs]
@@ -200,30 +190,10 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
         for group in self.groups:
             group.pull_back_kl(weight)
 
-    def begin(self, epochs: int) -> None:
-        """Tell the groups that training begins, and how many epochs it will have."""
-        for group in self.groups:
-            group.begin(epochs)
-
-    def after_step(self) -> None:
-        """Tell the groups that an optimiser step was taken."""
-        for group in self.groups:
-            group.after_step()
-
-    def after_epoch(self) -> None:
-        """Tell the groups that an epoch is over."""
-        for group in self.groups:
-            group.after_epoch()
-
     def finish(self, batches: Callable[[], Iterator[Batch]]) -> None:
-        """Called at the end of training, in training mode, with the training data: for what can only be known then.
-
-        Args:
-            batches: the training data from the beginning, in their own order, whenever it is called.
-        """
+        """Do nothing, unless a subclass has something to do at the end of training."""
 
     def mean_vectors(self) -> list[Tensor]:
-        """The mean weights as flat vectors, one per group."""
         return [group.mean() for group in self.groups]
 
     # --- running the network ---
@@ -240,16 +210,15 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
                 generator = generator_for(device, seed, "predict", s)
                 vectors = self.mean_vectors() if samples == "mean" else self.draw(generator)
                 with nullcontext() if samples == "mean" else self.one_network(generator):
-                    if features is not None and self.head is not None:
-                        yield Output(0, self.head.outputs(self._skeleton, self._values(vectors), features))
-                        continue
                     inputs = (to_device(each, device) for each in block)
                     if self.head is None or count == 1:
-                        yield Output(0, self.calls(vectors, inputs))
-                        continue
-                    with self.head.listening(self._skeleton) as heard:
                         outputs = self.calls(vectors, inputs)
-                    features = heard.features(outputs)
+                    elif features is None:
+                        with self.head.recorded(self._skeleton) as recorded:
+                            outputs = self.calls(vectors, inputs)
+                        features = recorded.features(outputs)
+                    else:
+                        outputs = self._skeleton.calls(self._values(vectors), features, self.head.name)
                     yield Output(0, outputs)
 
     # --- on disk ---
@@ -269,8 +238,7 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Self:
         """Rebuild what `config` described; the weights do not matter yet.
 
-        Calls the class with the network, ``where`` and what `settings` returned: a subclass whose arguments are these need
-        not write its own.
+        Calls the class with the network, ``where`` and what `settings` returned; a subclass with other arguments overrides it.
         """
         roles = config["roles"]
         settings = {name: value for name, value in config.items() if name not in _NOT_SETTINGS}
@@ -278,17 +246,15 @@ class NetworkPosterior(FlatNetwork, Posterior, ABC):
 
     def prior(self) -> dict[str, Any]:
         """Return each group's prior, by the group's name, and whether the mean of any is zero or stored."""
-        found = {group.name: prior for group in self.groups if (prior := group.prior()) is not None}
-        keys = dict.fromkeys(["prior_std", *(key for prior in found.values() for key in prior if key != "prior_mean")])
-        stored = any(prior.get("prior_mean") == "stored" for prior in found.values())
-        return {
-            **{key: {name: prior[key] for name, prior in found.items() if key in prior} for key in keys},
-            "prior_mean": "stored" if stored else "zero",
-        }
+        priors = {group.name: prior for group in self.groups if (prior := group.prior()) is not None}
+        keys = dict.fromkeys(["prior_std", *(key for prior in priors.values() for key in prior if key != "prior_mean")])
+        by_key = {key: {name: prior[key] for name, prior in priors.items() if key in prior} for key in keys}
+        stored = any(prior.get("prior_mean") == "stored" for prior in priors.values())
+        return {**by_key, "prior_mean": "stored" if stored else "zero"}
 
 
 def trained_network(source: Any) -> nn.Module:
-    """The network at a posterior's mean weights, or the network itself: what ``from_point`` starts from."""
+    """The network that ``from_point`` starts from: that at a posterior's mean weights, or the network itself."""
     if isinstance(source, NetworkPosterior):
         return source.trainable_network()
     if isinstance(source, nn.Module) and not isinstance(source, Posterior):

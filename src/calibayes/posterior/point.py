@@ -7,11 +7,9 @@ from typing import Any, ClassVar, final
 
 from torch import nn
 
-from calibayes.posterior.flat import Skeleton
 from calibayes.posterior.network_posterior import NetworkPosterior
-from calibayes.posterior.point_group import point_groups
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.weight_selection import choose
+from calibayes.posterior.weight_groups import assemble
 
 __all__ = ["Point"]
 
@@ -32,11 +30,8 @@ class Point(NetworkPosterior):
     kind: ClassVar[str] = "point"
 
     def __init__(self, net: nn.Module) -> None:
-        skeleton = Skeleton(net)
-        choices = choose(skeleton, None, bayesian=False)
-        super().__init__(skeleton, choices, point_groups(choices, skeleton))
+        super().__init__(*assemble(net, None))
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Point:
-        """Rebuild what `config` described; the weights do not matter yet."""
         return cls(network_with_roles(net, config))

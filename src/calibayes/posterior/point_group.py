@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, final
 
 import torch
 from torch import Tensor, nn
 
-from calibayes.posterior.flat import Layout, Skeleton
+from calibayes.posterior.flat import Layout
 from calibayes.posterior.group import Group, accumulate
-from calibayes.posterior.weight_selection import WeightChoice, grouped
 
-__all__ = ["PointGroup", "TrainedAsPoint", "point_groups"]
+__all__ = ["PointGroup", "TrainedAsPoint"]
 
 
 class TrainedAsPoint(Group, ABC):
@@ -42,11 +41,4 @@ class PointGroup(TrainedAsPoint):
     bayesian: ClassVar[bool] = False
 
     def mean(self) -> Tensor:
-        """The weights."""
         return self.theta
-
-
-def point_groups(choices: Iterable[WeightChoice], skeleton: Skeleton) -> list[Group]:
-    """Groups for the weights that are trained without a distribution."""
-    trained = [choice for choice in choices if choice.role == "point"]
-    return [PointGroup(name, layout, layout.flatten(values)) for name, layout, values in grouped(trained, skeleton)]

@@ -9,6 +9,7 @@ from torch import nn
 
 from calibayes.errors import ModelFileError
 from calibayes.posterior.flat import Skeleton
+from calibayes.posterior.weight_selection import tied_names
 
 __all__ = ["OtherArchitectureError", "described", "network_with_roles"]
 
@@ -23,39 +24,30 @@ def described(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def network_with_roles(net: nn.Module, config: Mapping[str, Any]) -> nn.Module:
-    """A copy of a network in which what was frozen is frozen, and nothing else.
-
-    Args:
-        net: a network; its weights do not matter.
-        config: what ``NetworkPosterior.config`` returned.
+    """A copy of a network in which what a ``NetworkPosterior.config`` says was frozen is frozen, and nothing else.
 
     Raises:
         OtherArchitectureError: the network has other weights or buffers than the one that ``config`` describes.
     """
     skeleton = Skeleton(net)
-    firsts = {id(tensor): name for name, tensor in reversed(skeleton.parameters.items())}
-    parameters = {name: tensor for name, tensor in skeleton.parameters.items() if firsts[id(tensor)] == name}
-    firsts = {id(tensor): name for name, tensor in reversed(skeleton.buffers.items())}
-    buffers = {name: tensor for name, tensor in skeleton.buffers.items() if firsts[id(tensor)] == name}
-    _compare(config["parameters"], described(parameters), "parameter")
-    _compare(config["buffers"], described(buffers), "buffer")
-    roles = config["roles"]
-    trainable = [name for name, role in roles.items() if role != "frozen"]
+    for what, tensors in (("parameter", skeleton.parameters), ("buffer", skeleton.buffers)):
+        _compare(config[f"{what}s"], described({names[0]: tensor for names, tensor in tied_names(tensors)}), what)
+    trainable = [name for name, role in config["roles"].items() if role != "frozen"]
     return skeleton.filled({**skeleton.parameters, **skeleton.buffers}, trainable)
 
 
 def _compare(saved: Mapping[str, Any], here: Mapping[str, Any], what: str) -> None:
     for name in [*saved, *here]:
         if name not in here:
-            problem = f"it has a {what} {name!r}, the network has not"
+            problem = f"it has a {what} {name!r}, the network does not"
         elif name not in saved:
-            problem = f"the network has a {what} {name!r}, it has not"
+            problem = f"the network has a {what} {name!r}, it does not"
         elif saved[name] != here[name]:
-            problem = f"{what} {name!r} has {_told(saved[name])} in the file and {_told(here[name])} in the network"
+            problem = f"{what} {name!r} has {_shown(saved[name])} in the file and {_shown(here[name])} in the network"
         else:
             continue
         raise OtherArchitectureError(problem)
 
 
-def _told(entry: Mapping[str, Any]) -> str:
+def _shown(entry: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in entry.items())

@@ -45,19 +45,16 @@ class StepStatistics:
     def keep(self, processes: Processes = ALONE, share: float = 1.0, alike: Collection[str] = ()) -> None:
         """Write the averages to the posterior's buffers.
 
-        Args:
-            processes: over which averages are taken, too.
-            share: this process's share of the examples.
-            alike: buffers that are the same in all processes anyway.
+        They are taken over ``processes`` too, by each one's ``share`` of the examples, except for buffers that are ``alike``.
         """
         with torch.no_grad():
             if processes.size > 1:
-                self._average(processes, share, [name for name in self._means if name not in alike])
+                means = self._means.items()
+                self._average(processes, share, [n for n, mean in means if n not in alike and mean.is_floating_point()])
             for name, mean in self._means.items():
                 self._held[name].copy_(mean)
 
     def _average(self, processes: Processes, share: float, names: Sequence[str]) -> None:
-        names = [name for name in names if self._means[name].is_floating_point()]
         if not names:
             return
         moved = torch.tensor([float(not torch.equal(self._means[name], self._held[name])) for name in names])

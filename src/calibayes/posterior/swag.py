@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar, Literal, final
 
-from torch import nn
+from torch import Tensor, nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.posterior.flat import Skeleton
-from calibayes.posterior.group import Group
+from calibayes.posterior.flat import Layout
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.rebuilding import network_with_roles
-from calibayes.posterior.swag_group import AveragedGroup, Collection, SWAGGroup
-from calibayes.posterior.weight_selection import Where, choose, grouped
+from calibayes.posterior.swag_group import AveragedGroup, CollectionRule, SWAGGroup
+from calibayes.posterior.weight_groups import assemble
+from calibayes.posterior.weight_selection import Where
 
 __all__ = ["SWAG"]
 
@@ -29,8 +30,8 @@ class SWAG(NetworkPosterior):
     $$N\!\left(\bar\theta,\; c\,\Big(\Sigma_\mathrm{diag} + \tfrac{1}{K-1} D D^\top\Big)\right)$$
 
     with the average $\bar\theta$, the variances $\Sigma_\mathrm{diag}$, and in the columns of $D$ the last $K$ deviations from
-    the running average; $c = \frac12$ is the paper's. There is no prior and no KL. While less than two sets of weights are
-    collected, all samples are the average, or the trained weights.
+    the running average; $c = \frac12$ is the paper's. There is no prior and no KL. Until two sets of weights are collected, all
+    samples are the average, or the trained weights.
 
     `calibayes.fit` estimates the running statistics of batch norms again at the average. All samples share them, where the
     paper estimates them for every sample.
@@ -39,7 +40,7 @@ class SWAG(NetworkPosterior):
         net: any ``nn.Module`` that returns logits; it is copied.
         start_epoch: the first epoch (from 1) whose weights are collected; or the share of the epochs before it, a half by
             default.
-        every: collect after each ``"epoch"``, after each ``"step"``, or after so many steps.
+        every: collect after each ``"epoch"``, after each ``"step"``, or after this many steps.
         rank: $K$, how many deviations are kept, each as large as the network; 0 for the variances alone (SWAG-Diagonal).
         scale: $c$; the paper's SWAG-Diagonal has 1.
         where: which weights get a distribution, as for `MeanField`; of the other trained weights predictions use the average.
@@ -63,39 +64,25 @@ class SWAG(NetworkPosterior):
         scale: float = 0.5,
         where: Where = None,
     ) -> None:
-        collection = Collection(start_epoch, every, rank, scale)
-        skeleton = Skeleton(net)
-        choices = choose(skeleton, where, bayesian=True)
-        drawn = [choice for choice in choices if choice.role == "bayesian"]
-        points = [choice for choice in choices if choice.role == "point"]
-        groups: list[Group] = [
-            SWAGGroup(name, layout, layout.flatten(values), collection) for name, layout, values in grouped(drawn, skeleton)
-        ]
-        groups += [
-            AveragedGroup("averaged", layout, layout.flatten(values), collection)
-            for _, layout, values in grouped(points, skeleton)
-        ]
-        super().__init__(skeleton, choices, groups)
+        collection = CollectionRule(start_epoch, every, rank, scale)
+
+        def averaged(name: str, layout: Layout, values: Tensor) -> AveragedGroup:
+            return AveragedGroup("averaged", layout, values, collection)
+
+        super().__init__(*assemble(net, partial(SWAGGroup, collection=collection), where, averaged))
         self.collection = collection
 
     @classmethod
     def from_point(cls, point: nn.Module, **settings: Any) -> SWAG:
-        """Go on from a trained network; ``settings`` are those of `SWAG`.
-
-        Args:
-            point: a trained posterior such as a `Point`, or the network itself.
-            settings: by name.
-        """
+        """Continue from a trained posterior such as a `Point`, or a network; ``settings`` are those of `SWAG`."""
         return cls(trained_network(point), **settings)
 
     @classmethod
     def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> SWAG:
-        """Rebuild what `config` described; the weights do not matter yet."""
         roles = config["roles"]
         return cls(network_with_roles(net, config), **config["collection"], where=lambda name, _: roles.get(name) == "bayesian")
 
     def settings(self) -> dict[str, Any]:
-        """The rule for collecting weights."""
         return {"collection": asdict(self.collection)}
 
     @property
@@ -105,21 +92,18 @@ class SWAG(NetworkPosterior):
 
     @property
     def random(self) -> bool:
-        """Return True once there are two sets of weights that differ."""
         return self.collected > 1
 
     @property
     def averages_itself(self) -> bool:
-        """Return True: SWAG's mean is an average."""
         return True
 
     @property
     def needs_statistics(self) -> bool:
-        """Return True once there is an average, at which no step was taken."""
         return self.collected > 0
 
     def check_epochs(self, epochs: int) -> None:
-        """Raise `InvalidArgumentError` if so many more epochs would not collect two sets of weights."""
+        """Raise `InvalidArgumentError` if two sets of weights would not be collected in this many more epochs."""
         behind = int(self._drawn().epochs)
         start = int(self._drawn().first) or self.collection.first(behind + epochs)
         least = start + (self.collection.steps is None)
@@ -130,7 +114,6 @@ class SWAG(NetworkPosterior):
             )
 
     def notes(self) -> list[str]:
-        """The number of sets of weights collected."""
         return [f"Sets of weights collected: {self.collected}. Weights that are points are averaged."]
 
     def _drawn(self) -> SWAGGroup:

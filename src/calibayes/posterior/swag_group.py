@@ -14,12 +14,12 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.flat import Layout
 from calibayes.posterior.point_group import TrainedAsPoint
 
-__all__ = ["AveragedGroup", "Collection", "SWAGGroup"]
+__all__ = ["AveragedGroup", "CollectionRule", "SWAGGroup"]
 
 
 @final
 @dataclass(frozen=True)
-class Collection:
+class CollectionRule:
     """The rule for collecting weights during training; see `calibayes.SWAG` for what each setting means."""
 
     start_epoch: float
@@ -34,20 +34,20 @@ class Collection:
             positive_integer("start_epoch", self.start_epoch)
         if self.every not in ("epoch", "step"):
             if isinstance(self.every, str):
-                raise InvalidArgumentError(f"Expected `every` to be 'epoch', 'step' or so many steps, but got {self.every!r}.")
+                raise InvalidArgumentError(f"Expected `every` to be 'epoch', 'step' or a step count, but got {self.every!r}.")
             positive_integer("every", self.every)
         if non_negative_integer("rank", self.rank) == 1:
             raise InvalidArgumentError("Expected `rank` to be 0 (variances alone) or at least 2, but got 1.")
         positive("scale", self.scale)
 
     def first(self, epochs: int) -> int:
-        """The first epoch (from 1) of so many whose weights are collected."""
+        """The first epoch (from 1) whose weights are collected, of ``epochs`` in all."""
         start = self.start_epoch
         return int(start * epochs) + 1 if isinstance(start, float) else start
 
     @property
     def steps(self) -> int | None:
-        """After how many steps weights are collected; ``None`` if after each epoch."""
+        """The number of steps after which weights are collected; ``None`` if after each epoch."""
         return None if self.every == "epoch" else 1 if self.every == "step" else int(self.every)
 
 
@@ -60,7 +60,7 @@ class _CollectingGroup(TrainedAsPoint, ABC):
     steps: Tensor
     first: Tensor
 
-    def __init__(self, name: str, layout: Layout, values: Tensor, collection: Collection) -> None:
+    def __init__(self, name: str, layout: Layout, values: Tensor, collection: CollectionRule) -> None:
         super().__init__(name, layout, values)
         self.collection = collection
         self.register_buffer("average", values.clone())
@@ -74,12 +74,10 @@ class _CollectingGroup(TrainedAsPoint, ABC):
         return self.theta if self.training or not int(self.collected) else self.average
 
     def begin(self, epochs: int) -> None:
-        """Find out when to begin to collect, unless that is known."""
         if int(self.first) == 0:
             self.first.fill_(self.collection.first(epochs))
 
     def after_step(self) -> None:
-        """Collect the weights if it is time."""
         steps = self.collection.steps
         if steps is None or int(self.epochs) + 1 < int(self.first):
             return
@@ -88,7 +86,6 @@ class _CollectingGroup(TrainedAsPoint, ABC):
             self._collect()
 
     def after_epoch(self) -> None:
-        """Count the epoch, and collect the weights if it is time."""
         self.epochs += 1
         if self.collection.steps is None and int(self.epochs) >= int(self.first):
             self._collect()
@@ -96,9 +93,7 @@ class _CollectingGroup(TrainedAsPoint, ABC):
     @torch.no_grad()
     def _collect(self) -> None:
         count = int(self.collected) + 1
-        before = self.average.clone()
-        if count == 1:
-            before.copy_(self.theta)
+        before = self.theta.clone() if count == 1 else self.average.clone()
         self.average.copy_(before + (self.theta - before) / count)
         self.note(self.theta - before, self.theta - self.average)
         self.collected += 1
@@ -115,7 +110,7 @@ class AveragedGroup(_CollectingGroup):
     bayesian: ClassVar[bool] = False
 
     def note(self, before: Tensor, after: Tensor) -> None:
-        """Nothing but the average is needed."""
+        """Do nothing: the average is enough."""
 
 
 @final
@@ -128,7 +123,7 @@ class SWAGGroup(_CollectingGroup):
     squares: Tensor
     deviations: Tensor | None
 
-    def __init__(self, name: str, layout: Layout, values: Tensor, collection: Collection) -> None:
+    def __init__(self, name: str, layout: Layout, values: Tensor, collection: CollectionRule) -> None:
         super().__init__(name, layout, values, collection)
         self.register_buffer("squares", torch.zeros_like(values))
         rank = collection.rank
@@ -153,15 +148,13 @@ class SWAGGroup(_CollectingGroup):
         return drawn
 
     def keep(self) -> None:
-        """Take the standard deviations once."""
         self._width = None if self.training else self._scaled_width()
 
     def release(self) -> None:
-        """Forget them."""
         self._width = None
 
     def note(self, before: Tensor, after: Tensor) -> None:
-        """Add to the variances, and put the deviation in the place of the oldest."""
+        """Add to the variances, and replace the oldest deviation."""
         self.squares += before * after
         if self.deviations is not None:
             self.deviations[int(self.collected) % len(self.deviations)] = after

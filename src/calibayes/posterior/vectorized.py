@@ -20,13 +20,8 @@ _ACTIVATIONS = "torch.nn.modules.activation"
 
 def pays_to_vectorize(posterior: NetworkPosterior) -> bool:
     """Return True if the network consists only of linear layers, activations and the like."""
-    return all(_gains(part) for part in posterior.leaf_modules())
-
-
-def _gains(part: nn.Module) -> bool:
-    if isinstance(part, nn.MultiheadAttention):  # lives among the activations
-        return False
-    return isinstance(part, _GAINS) or type(part).__module__ == _ACTIVATIONS
+    leaves = [part for part in posterior.structure().modules() if next(part.children(), None) is None]
+    return all(isinstance(part, _GAINS) or type(part).__module__ == _ACTIVATIONS for part in leaves)
 
 
 def call_samples(
@@ -35,7 +30,7 @@ def call_samples(
     """Logits ``[C, n, K]`` for weights given as stacked flat vectors ``[C, N]``, one per group.
 
     Raises:
-        RuntimeError: the network does what samples side by side do not allow, such as statistics of their own each.
+        RuntimeError: the network does something that samples side by side do not allow, such as updating statistics.
     """
 
     def one(*sample: Tensor) -> Tensor:

@@ -44,9 +44,9 @@ class Scaling(ABC):
             logits: ``probs`` are logits (a single column: log-odds). They say more than probabilities that underflowed to
                 zero, which count as the smallest positive number of their type.
         """
-        found = read_held_out(probs, targets, weights, logits)
-        message = self._fit(found, logits)
-        self._classes = found.classes
+        predictions = read_held_out(probs, targets, weights, logits)
+        message = self._fit(predictions, logits)
+        self._classes = predictions.classes
         if message is not None:
             warnings.warn(message, PosthocWarning, stacklevel=2)
         return self
@@ -64,20 +64,25 @@ class Scaling(ABC):
             probs: class probabilities as in `fit`; of a `Predictive` the averaged ones are scaled.
             logits: ``probs`` are logits; what comes back are probabilities all the same.
         """
+        values = self._values(probs, logits)
+        out = torch.empty_like(values)
+        rows = rows_at_once(values.shape[1])
+        for given, scaled in zip(values.split(rows), out.split(rows), strict=True):
+            scaled.copy_(self._scaled(given, logits))
+        return _like(out, probs.probs if isinstance(probs, Predictive) else probs)
+
+    def _values(self, probs: Array | Predictive, logits: bool) -> Tensor:
+        """Predictions to scale, checked, as a CPU tensor ``[n, K]``."""
         classes = self._known(self._classes)
         values = read_predictions(probs, logits)
         if values.shape[1] != classes:
             raise InvalidProbabilitiesError(
                 f"This {type(self).__name__} was fitted on {classes} classes, but `probs` have {values.shape[1]}."
             )
-        out = torch.empty_like(values)
-        rows = rows_at_once(classes)
-        for given, scaled in zip(values.split(rows), out.split(rows), strict=True):
-            scaled.copy_(self._scaled(given, logits))
-        return _like(out, probs.probs if isinstance(probs, Predictive) else probs)
+        return values
 
     @abstractmethod
-    def _fit(self, found: Predictions, logits: bool) -> str | None:
+    def _fit(self, predictions: Predictions, logits: bool) -> str | None:
         """Set the parameters; return what the user has to be warned of."""
 
     @abstractmethod

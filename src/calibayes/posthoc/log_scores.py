@@ -38,9 +38,9 @@ def rows_at_once(classes: int) -> int:
     return max(1, _BLOCK // classes)
 
 
-def blocks(found: Predictions) -> Iterator[Predictions]:
+def blocks(predictions: Predictions) -> Iterator[Predictions]:
     """The same predictions in pieces that keep working memory small, however many there are."""
-    return found.parts(rows_at_once(found.classes))
+    return predictions.parts(rows_at_once(predictions.classes))
 
 
 def read_held_out(
@@ -51,11 +51,11 @@ def read_held_out(
         probs = _averaged(probs, logits)
     if not logits:
         return as_predictions(probs, targets, weights, check=check)
-    found = as_predictions(_two_logits(probs), targets, weights, check=False)
+    predictions = as_predictions(_two_logits(probs), targets, weights, check=False)
     if check:
-        _check_logits(found.probs)
-        check_targets(found.targets, found.probs)
-    return found
+        _check_logits(predictions.probs)
+        check_targets(predictions.targets, predictions.probs)
+    return predictions
 
 
 def read_predictions(probs: Array | Predictive, logits: bool) -> Tensor:

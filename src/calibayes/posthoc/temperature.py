@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Self
+from typing import Self, final
 
 import torch
 from torch import Tensor
@@ -16,13 +16,14 @@ from calibayes.posthoc.abstract_scaling import PosthocWarning, Scaling
 from calibayes.posthoc.log_scores import blocks, log_scores, read_held_out
 from calibayes.predictive import Predictive
 
-__all__ = ["HIGHEST", "LOWEST", "TemperatureScaling", "temperature"]
+__all__ = ["HIGHEST", "LOWEST", "TemperatureScaling", "fitted_temperature", "temperature"]
 
 LOWEST, HIGHEST = 1e-4, 1e4
 _BOUNDS = -math.log(HIGHEST), -math.log(LOWEST)  # of the logarithm of the inverse temperature
 _SAMPLE = 10_000  # examples that find the neighbourhood of the optimum before all of them are looked at
 
 
+@final
 class TemperatureScaling(Scaling):
     r"""Divide the logits by a temperature that held-out data choose: the usual baseline, and rarely a bad one.
 
@@ -63,8 +64,8 @@ class TemperatureScaling(Scaling):
         shown = "not fitted" if self._temperature is None else f"temperature={self._temperature:.6g}"
         return f"TemperatureScaling({shown})"
 
-    def _fit(self, found: Predictions, logits: bool) -> str | None:
-        self._temperature, message = _best(found, logits)
+    def _fit(self, predictions: Predictions, logits: bool) -> str | None:
+        self._temperature, message = fitted_temperature(predictions, logits)
         return message
 
     def _scaled(self, values: Tensor, logits: bool) -> Tensor:
@@ -93,20 +94,20 @@ def temperature(
         >>> round(temperature(logits.softmax(-1), labels), 1)
         2.0
     """
-    value, message = _best(read_held_out(probs, targets, weights, logits, check), logits)
+    value, message = fitted_temperature(read_held_out(probs, targets, weights, logits, check), logits)
     if message is not None:
         warnings.warn(message, PosthocWarning, stacklevel=2)
     return value
 
 
-def _best(found: Predictions, logits: bool) -> tuple[float, str | None]:
+def fitted_temperature(predictions: Predictions, logits: bool) -> tuple[float, str | None]:
     r"""$T$, and the warning if it is at a bound.
 
     With $\beta = 1/T$ and log-scores $z$ (0 for the decision), the NLL's derivative $\sum_i w_i (E_\beta[z_i] - z_{i,y_i})$
     rises from $\sum_i w_i (\bar z_i - z_{i,y_i})$ at $\beta = 0$ to $-\sum_i w_i z_{i,y_i}$ at infinity: these two sums say
     whether it has a root, with no iteration to mislead.
     """
-    of_labels, of_average = _limits(found, logits)
+    of_labels, of_average = _limits(predictions, logits)
     if of_average == 0:
         return 1.0, None
     if of_labels == 0:
@@ -119,32 +120,32 @@ def _best(found: Predictions, logits: bool) -> tuple[float, str | None]:
             "The true classes are no likelier than chance by these predictions, so higher temperatures fit ever better: "
             f"stopped at {HIGHEST:g}. Are the labels in the order of the predictions, and numbered like their columns?"
         )
-    stride = len(found) // _SAMPLE
+    stride = len(predictions) // _SAMPLE
     start = 1.0
     if stride > 1:
-        weights = None if found.weights is None else found.weights[::stride]
-        start = _best(Predictions(found.probs[::stride], found.targets[::stride], weights), logits)[0]
-    root = _root(lambda beta: _slope(found, logits, beta), -math.log(start))
+        weights = None if predictions.weights is None else predictions.weights[::stride]
+        start = fitted_temperature(Predictions(predictions.probs[::stride], predictions.targets[::stride], weights), logits)[0]
+    root = _root(lambda beta: _slope(predictions, logits, beta), -math.log(start))
     if root not in _BOUNDS:
         return math.exp(-root), None
     value, side = (HIGHEST, "above") if root == _BOUNDS[0] else (LOWEST, "below")
     return value, f"The best temperature lies {side} {value:g}: stopped there. Bring the logits to a usual scale first."
 
 
-def _limits(found: Predictions, logits: bool) -> tuple[float, float]:
+def _limits(predictions: Predictions, logits: bool) -> tuple[float, float]:
     """The weighted sums of the labels' log-scores and of the average log-scores."""
     of_labels = of_average = 0.0
-    for part in blocks(found):
+    for part in blocks(predictions):
         scores = log_scores(part.probs, logits)
         of_labels += float((scores.gather(-1, part.targets[:, None])[:, 0] * part.mass).sum())
         of_average += float((scores.mean(-1) * part.mass).sum())
     return of_labels, of_average
 
 
-def _slope(found: Predictions, logits: bool, beta: float) -> tuple[float, float]:
+def _slope(predictions: Predictions, logits: bool, beta: float) -> tuple[float, float]:
     """The first and second derivative of the NLL with respect to the inverse temperature."""
     first = second = 0.0
-    for part in blocks(found):
+    for part in blocks(predictions):
         scores = log_scores(part.probs, logits)
         powers = (beta * scores).exp_()
         total = powers.sum(-1)

@@ -17,19 +17,19 @@ from calibayes.predictive import predict_source
 __all__ = ["BETAS", "LAMS", "ChoiceMonitor", "Chosen", "Tried", "ValidationScores", "choose", "validation_scores"]
 
 LAMS = (1.0, 10.0, 100.0)
-r"""The values of $\lambda$ that doors try where they are to choose: from one that is hardly felt to one that costs accuracy."""
+r"""The values of $\lambda$ to choose from by default, from one with hardly any effect to one that costs accuracy."""
 
 BETAS = (0.01, 0.1, 1.0)
-r"""The values of $\beta$ that doors try where they are to choose: from a posterior that follows the data to the free energy."""
+r"""The values of $\beta$ to choose from by default, from a posterior that follows the data to the free energy."""
 
 ChoiceMonitor = Literal["nll", "refined-nll"]
-"""What is compared: the validation NLL, or the one that is left after temperature scaling."""
+"""The score that decides: the validation NLL, or the one after temperature scaling."""
 
-Model = TypeVar("Model")
+Trained = TypeVar("Trained")
 
 
 class ValidationScores(NamedTuple):
-    """What a trained model is worth on validation data; the refined NLL only where it was asked for."""
+    """Scores of a trained model on validation data; the refined NLL only on request."""
 
     nll: float
     ece: float
@@ -39,7 +39,7 @@ class ValidationScores(NamedTuple):
 
 
 class Tried(NamedTuple):
-    r"""One pair of $\lambda$ and $\beta$, and the validation scores of what was trained with it."""
+    r"""One pair of $\lambda$ and $\beta$, and the validation scores of the model trained with it."""
 
     lam: float
     beta: float
@@ -50,47 +50,53 @@ class Tried(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chosen(Generic[Model]):
+class Chosen(Generic[Trained]):
     """The best of several models."""
 
-    model: Model  # what was trained with the chosen values
+    model: Trained  # the model trained with the chosen values
     best: Tried  # those values, and its validation scores
-    tried: tuple[Tried, ...]  # all that were tried, in the order in which they were
-    compared: tuple[float, ...]  # the score that decided, of each of them
+    tried: tuple[Tried, ...]  # all pairs, in their order
+    compared: tuple[float, ...]  # the deciding score of each
 
 
 def choose(
     pairs: Iterable[tuple[float, float]],
-    train: Callable[[float, float], Model],
-    score: Callable[[Model], ValidationScores],
+    train: Callable[[float, float], Trained],
+    score: Callable[[Trained], ValidationScores],
     monitor: ChoiceMonitor = "nll",
-) -> Chosen[Model]:
+) -> Chosen[Trained]:
     r"""Train with every pair of $\lambda$ and $\beta$, and keep the one with the lowest validation NLL; of equals the first.
 
-    The NLL is a proper score: unlike the calibration error alone, it cannot be had by giving up on accuracy. Only the best
+    The NLL is a proper score: unlike the calibration error alone, it cannot be lowered by giving up accuracy. Only the best
     model so far is held in memory.
 
     Args:
-        pairs: what to try.
-        train: makes a model from $\lambda$ and $\beta$.
-        score: its validation scores, such as those of `validation_scores`.
-        monitor: which score decides: the ``"nll"``, or the ``"refined-nll"`` for models that get a temperature afterwards.
+        pairs: the pairs to try.
+        train: returns a model trained with $\lambda$ and $\beta$.
+        score: returns its validation scores, such as `validation_scores`.
+        monitor: the score that decides: ``"nll"``, or ``"refined-nll"`` for models that get a temperature afterwards.
 
     Examples:
-        >>> found = choose([(1.0, 0.1), (10.0, 0.1)], lambda lam, beta: lam, lambda model: ValidationScores(1 / model, 0, 1, 0))
-        >>> found.model, found.best.lam, len(found.tried)
+        >>> best = choose([(1.0, 0.1), (10.0, 0.1)], lambda lam, beta: lam, lambda model: ValidationScores(1 / model, 0, 1, 0))
+        >>> best.model, best.best.lam, len(best.tried)
         (10.0, 10.0, 2)
     """
     check_monitor("monitor", monitor)
     tried: list[Tried] = []
     compared: list[float] = []
-    best: tuple[Model, Tried] | None = None
+    best: tuple[Trained, Tried] | None = None
     for lam, beta in pairs:
         model = train(lam, beta)
         scores = score(model)
         tried.append(Tried(lam, beta, *scores[:4]))
-        compared.append(_deciding(scores, monitor))
-        if best is None or _rank(compared[-1]) < min(map(_rank, compared[:-1])):
+        value = scores.nll if monitor == "nll" else scores.refined_nll
+        if value is None:
+            raise InvalidArgumentError(
+                f"`monitor={monitor!r}` needs scores that have it, but got {scores!r}. "
+                f"Use `validation_scores(..., monitor={monitor!r})`."
+            )
+        compared.append(value)
+        if best is None or _rank(value) < min(map(_rank, compared[:-1])):
             best = model, tried[-1]
     if best is None:
         raise InvalidArgumentError("Expected at least one pair of `lam` and `beta` to choose from, but got none.")
@@ -98,19 +104,9 @@ def choose(
 
 
 def check_monitor(name: str, value: object) -> None:
-    """Raise an `InvalidArgumentError` that names ``value`` unless models can be chosen by it."""
+    """Raise an `InvalidArgumentError` that names ``value`` unless it is a `ChoiceMonitor`."""
     if value not in get_args(ChoiceMonitor):
         raise InvalidArgumentError(f"Expected `{name}` to be one of {get_args(ChoiceMonitor)}, but got {value!r}.")
-
-
-def _deciding(scores: ValidationScores, monitor: ChoiceMonitor) -> float:
-    value = scores.nll if monitor == "nll" else scores.refined_nll
-    if value is None:
-        raise InvalidArgumentError(
-            f"`monitor={monitor!r}` needs scores that have it, but got {scores!r}. "
-            f"Use `validation_scores(..., monitor={monitor!r})`."
-        )
-    return value
 
 
 def _rank(value: float) -> float:
@@ -120,14 +116,14 @@ def _rank(value: float) -> float:
 def validation_scores(
     posterior: Posterior, validation: Any, *, samples: int = 20, seed: int = 0, monitor: ChoiceMonitor = "nll"
 ) -> ValidationScores:
-    """The validation scores of a posterior, on data of any kind that `calibayes.fit` takes, with its weights if it has any.
+    """The scores of a posterior on validation data, of any kind that `calibayes.fit` takes, with weights if it has any.
 
     Args:
         posterior: a trained one.
         validation: labelled data that it was not trained on.
-        samples: $S$, samples of the weights.
+        samples: $S$, the number of samples of the weights.
         seed: of the samples.
-        monitor: ``"refined-nll"`` for that score as well.
+        monitor: ``"refined-nll"`` to include that score.
 
     Examples:
         >>> posterior = calibayes.Point(torch.nn.Linear(4, 3))
@@ -138,8 +134,5 @@ def validation_scores(
     check_monitor("monitor", monitor)
     source = as_source(validation, 512, "validation")
     predictive, targets, weights = predict_source(posterior, source, samples=samples, seed=seed)
-    metrics = (nll, ece, accuracy, brier)
-    found = ValidationScores(*(metric(predictive.probs, targets, weights=weights) for metric in metrics))
-    if monitor == "nll":
-        return found
-    return found._replace(refined_nll=refined_nll(predictive.probs, targets, weights=weights))
+    metrics = (nll, ece, accuracy, brier, *([] if monitor == "nll" else [refined_nll]))
+    return ValidationScores(*(metric(predictive.probs, targets, weights=weights) for metric in metrics))

@@ -1,4 +1,4 @@
-"""One training on the embedded Fashion-MNIST: what `calibayes sweep` runs unless it is told otherwise."""
+"""One training on the embedded Fashion-MNIST, the default trial of `calibayes sweep`."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class FashionTraining(TrainingSettings):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        r"""The settings as a mapping names them, those of the method among them.
+        r"""The settings in a mapping, including those of the method.
 
-        What is left out is as the method has it; for the paper's four schemes $\lambda$ is 10 and $\beta$ is 0.1.
+        Others have the method's defaults; for the paper's four schemes $\lambda$ is 10 and $\beta$ is 0.1.
 
         Examples:
             >>> FashionTraining.of({"scheme": "ca-fnn", "epochs": 2}).lam
@@ -56,7 +56,7 @@ class FashionTraining(TrainingSettings):
             usual = {name: method.default(name) for name in ("lam", "beta", "prior_std", "init_std") if method.has(name)}
         known = {field.name for field in fields(cls)}
         others = {name: value for name, value in settings.items() if name not in known}
-        # What no method has is none of their settings: the nearest name is suggested instead.
+        # A name that no method has is left for the check below, which suggests the closest one.
         of_method = {name: value for name, value in others.items() if any(method_named(each).has(name) for each in METHODS)}
         method.configured(**of_method)
         own = {name: value for name, value in settings.items() if name not in of_method}
@@ -68,7 +68,7 @@ class FashionTraining(TrainingSettings):
 
 
 def fashion_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Train and test as the settings say; names are those of `FashionTraining`."""
+    """Train and test with these settings; names are those of `FashionTraining`."""
     chosen = FashionTraining.of(settings)
     return train_and_score(chosen, _images(chosen.train, chosen.validation, chosen.test), SmallCNN)
 

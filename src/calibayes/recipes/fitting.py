@@ -1,4 +1,4 @@
-"""Apply a method to new networks, and train it: the same steps in every experiment."""
+"""Apply a method to new networks and train it, in the same way in every experiment."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def fit_plan(
     cosine: bool = True,
     **others: Any,
 ) -> History:
-    """Train a plan in this process alone; Ctrl-C raises `KeyboardInterrupt`.
+    """Train a plan in this process; Ctrl-C raises `KeyboardInterrupt`.
 
-    The optimiser is used unless the method needs another one; with ``cosine`` its learning rate falls to zero. What is not
-    named here is passed on to `calibayes.fit`.
+    The optimiser is used unless the method needs another one; with ``cosine`` its learning rate falls to zero. ``others`` are
+    passed on to `calibayes.fit`.
     """
     examples = len((data.data if isinstance(data, Augmented) else data)[1])
     steps = epochs * -(-examples // batch_size)
     own = fit_arguments(
         plan,
         optimizer=lambda parameters: optimizer(parameters, lr=learning_rate),  # type: ignore[call-arg]
-        scheduler=(lambda made: CosineAnnealingLR(made, steps)) if cosine else None,
+        scheduler=(lambda each: CosineAnnealingLR(each, steps)) if cosine else None,
         scheduler_interval="step",
         samples=samples,
     )

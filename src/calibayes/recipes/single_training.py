@@ -1,10 +1,10 @@
-"""One training, set by name, run and scored: what trials of sweeps are made of."""
+"""One training with its scores, as trials of sweeps run it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -30,12 +30,6 @@ __all__ = ["TrainingSettings", "train_and_score"]
 
 _COUNTS = ("epochs", "batch_size", "samples", "predictive_samples", "epoch_samples", "evaluate_every")
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
-_CHOICES = {
-    "optimizer": tuple(_OPTIMIZERS),
-    "measure": ("wmmce", "mmce", "dece"),
-    "schedule": ("constant", "cosine"),
-    "prior_mean": ("zero", "initial"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,12 +48,12 @@ class TrainingSettings:
     warm_up: int = 0  # epochs over which λ rises from zero
     samples: int = 1  # R
     predictive_samples: int = 20  # S of the final predictions
-    epoch_samples: int = 5  # S of the predictions after epochs on the way
-    evaluate_every: int = 1  # after how many epochs the network is scored
+    epoch_samples: int = 5  # S of the predictions after other epochs
+    evaluate_every: int = 1  # epochs between two scorings of the network
     prior_std: float = 0.05  # standard deviation of the prior
     init_std: float = 0.01  # standard deviation that the posterior starts with
     prior_mean: Literal["zero", "initial"] = "zero"  # centre of the prior; "initial": the weights that training starts from
-    start_epochs: int = 0  # epochs of plain training (FNN) before, whose weights are where training starts
+    start_epochs: int = 0  # epochs of plain training (FNN) beforehand, whose weights training starts from
     measure: Literal["wmmce", "mmce", "dece"] = "wmmce"  # of the calibration term
     scores: Literal["soft", "hard"] = "soft"  # fully differentiable, or those of Kumar et al.
     tau_r: float = 0.001  # temperature of the soft confidence
@@ -67,7 +61,7 @@ class TrainingSettings:
     kernel_width: float = 0.4  # γ of the kernel
     normalization: Literal["paper", "reference"] = "paper"  # of WMMCE
     lam_scale: Literal["paper", "mean"] = "paper"  # "mean": λ itself beside the mean cross-entropy
-    held_out: int = 0  # training examples that are kept for the calibration term; 0 to take it on the training batch
+    held_out: int = 0  # training examples for the calibration term only; 0 to use the training batch
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -81,12 +75,12 @@ class TrainingSettings:
         check_weights(self.scheme, lam=self.lam, beta=self.beta)
         if self.start_epochs and method_named(self.scheme).has("members"):
             raise InvalidArgumentError(
-                f"Expected no `start_epochs` for {self.scheme!r}, but got {self.start_epochs}: its members start from "
-                "weights of their own."
+                f"Expected no `start_epochs` for {self.scheme!r}, but got {self.start_epochs}: each of its members has its own "
+                "initial weights."
             )
-        for name, known in _CHOICES.items():
-            if getattr(self, name) not in known:
-                raise InvalidArgumentError(f"Expected `{name}` to be one of {known}, but got {getattr(self, name)!r}.")
+        for name, hint in get_type_hints(type(self)).items():
+            if get_origin(hint) is Literal and (value := getattr(self, name)) not in get_args(hint):
+                raise InvalidArgumentError(f"Expected `{name}` to be one of {get_args(hint)}, but got {value!r}.")
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
@@ -102,14 +96,14 @@ class TrainingSettings:
         return asdict(self)
 
     def of_method(self, steps: int) -> dict[str, Any]:
-        r"""The settings of the method, by name; an epoch has so many ``steps``, over which $\lambda$ rises."""
-        found: dict[str, Any] = {
+        r"""The settings of the method, by name; ``steps`` is the number of steps per epoch, for the rise of $\lambda$."""
+        settings: dict[str, Any] = {
             "lam": Linear(end=self.lam, steps=self.warm_up * steps) if self.warm_up and self.lam else self.lam,
             "prior_mean": "initial" if self.prior_mean == "initial" else None,
             "calibration": self.calibration(),
             **{name: getattr(self, name) for name in ("beta", "prior_std", "init_std", "samples", "learning_rate")},
         }
-        return {name: value for name, value in found.items() if method_named(self.scheme).has(name)}
+        return {name: value for name, value in settings.items() if method_named(self.scheme).has(name)}
 
     def calibration(self) -> Measure:
         """The calibration measure."""
@@ -123,12 +117,12 @@ class TrainingSettings:
 def train_and_score(
     settings: TrainingSettings, splits: Splits, network: Callable[[], nn.Module], *, augment: bool = False
 ) -> dict[str, Any]:
-    """Train a network on the training part and score it on the others; the result is made of numbers alone.
+    """Train a network on the training part and score it on the others; the result consists of numbers.
 
     Args:
-        settings: how to train.
-        splits: the data. Test examples decide nothing; validation examples fit the temperatures.
-        network: makes the network; the seed governs its initial weights.
+        settings: of the training.
+        splits: the data; temperatures are fitted on validation examples.
+        network: returns a new network; the seed governs its initial weights.
         augment: shift and mirror images.
     """
     train, held_out = _without_held_out(splits.train, settings.held_out)
@@ -136,9 +130,9 @@ def train_and_score(
     sizes: list[int] = []
 
     def counted() -> nn.Module:
-        made = network()
-        sizes.append(sum(parameter.numel() for parameter in made.parameters() if parameter.requires_grad))
-        return made
+        net = network()
+        sizes.append(sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad))
+        return net
 
     method = settings.of_method(steps=-(-len(train[1]) // settings.batch_size))
     seconds = 0.0
@@ -152,9 +146,9 @@ def train_and_score(
     plan = plan._replace(objective=replace(plan.objective, lam_scale=settings.lam_scale))
     posterior = plan.posterior
     scorer = EpochScorer(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
-    # The members of an ensemble are trained one after the other: it can be scored when all are there.
-    scored = scorer if len(posterior.members) == 1 else None
-    history = _fit(settings, plan, data, calibration_data=held_out, on_epoch=scored)
+    # The members of an ensemble are trained one after the other, so it can only be scored at the end.
+    on_epoch = scorer if len(posterior.members) == 1 else None
+    history = _fit(settings, plan, data, calibration_data=held_out, on_epoch=on_epoch)
     return {
         "epochs": [_epoch(row, took, scorer.scores) for row, took in zip(history.epochs, history.seconds, strict=True)],
         "final": scorer.final(posterior, settings.predictive_samples),
@@ -174,7 +168,7 @@ def _fit(settings: TrainingSettings, plan: Plan, data: Any, **others: Any) -> Hi
 
 
 def _without_held_out(train: tuple[Tensor, Tensor], count: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor] | None]:
-    """The training examples, and those of them that are kept for the calibration term."""
+    """The training examples, and the held-out ones for the calibration term."""
     if not count:
         return train, None
     x, y = train
@@ -186,7 +180,6 @@ def _without_held_out(train: tuple[Tensor, Tensor], count: int) -> tuple[tuple[T
 
 
 def _epoch(row: Mapping[str, float], seconds: float, scores: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    """An epoch as numbers of six digits."""
     epoch = int(row["epoch"])
     terms = {name: rounded(row[name]) for name in ("total", "cross_entropy", "calibration", "kl")}
     return {"epoch": epoch, "seconds": round(seconds, 3), **terms, **scores.get(epoch, {})}

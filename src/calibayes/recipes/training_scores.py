@@ -27,15 +27,15 @@ _SAMPLES = (1, 2, 5, 10, 20, 50)
 class EpochScorer:
     """Scores a posterior after epochs, as the ``on_epoch`` of `calibayes.fit`, and more closely at the end."""
 
-    splits: Splits  # the data; only validation and test examples are used
-    every: int  # after how many epochs
-    last: int  # the last epoch, which is scored in any case
+    splits: Splits  # of which validation and test examples are used
+    every: int  # epochs between two scorings
+    last: int  # the last epoch, which is always scored
     samples: int  # of the weights
     seed: int  # of the samples
     scores: dict[int, dict[str, Any]] = field(default_factory=dict)  # those of each epoch that was scored
 
     def __call__(self, posterior: Posterior, epoch: int) -> None:
-        """Score the posterior, if it is time to."""
+        """Score the posterior after every ``every`` epochs and the last."""
         if epoch % self.every == 0 or epoch == self.last:
             self.scores[epoch] = self._scored(*(each.probs for each in self._predicted(posterior, self.samples)))
 
@@ -44,21 +44,21 @@ class EpochScorer:
         predicted = self._predicted(posterior, samples, keep_samples=True)
         every = [each.samples for each in predicted if each.samples is not None]
         validation, test = (each.mean(0) for each in every)
-        found = self._scored(validation, test)
+        scores = self._scored(validation, test)
         labels = self.splits.test[1].to(test.device)
         probs = {"test": test, "scaled": _scaling(validation, self.splits.validation[1]).transform(test)}
-        found["closely"] = {name: _closely(each, labels) for name, each in probs.items()}
-        found["reliability"] = {name: _bins(each, labels) for name, each in probs.items()}
+        scores["closely"] = {name: _closely(each, labels) for name, each in probs.items()}
+        scores["reliability"] = {name: _bins(each, labels) for name, each in probs.items()}
         if posterior.num_bayesian and len(posterior.members) == 1:
             fewer = [count for count in _SAMPLES if count < samples]
-            found["by_samples"] = {str(count): self._scored(*(each[:count].mean(0) for each in every)) for count in fewer}
-            found["mean_weights"] = self._scored(*(each.probs for each in self._predicted(posterior, "mean")))
-        return found
+            scores["by_samples"] = {str(count): self._scored(*(each[:count].mean(0) for each in every)) for count in fewer}
+            scores["mean_weights"] = self._scored(*(each.probs for each in self._predicted(posterior, "mean")))
+        return scores
 
     def _predicted(
         self, posterior: Posterior, samples: int | Literal["mean"], *, keep_samples: bool = False
     ) -> list[Predictive]:
-        """Predictions of both parts in float64: after long training some classes get less than float32 can hold."""
+        """Predictions of both parts in float64: after long training some probabilities are below those of float32."""
         given: dict[str, Any] = {"samples": samples_for(posterior, samples), "seed": self.seed, "keep_samples": keep_samples}
         parts = (self.splits.validation[0], self.splits.test[0])
         return [predict(posterior, x, batch_size=_BATCH, dtype=torch.float64, **given) for x in parts]
@@ -77,8 +77,7 @@ class EpochScorer:
 
 def _scaling(probs: Tensor, labels: Tensor) -> TemperatureScaling:
     with warnings.catch_warnings():
-        # The value of a temperature at its bound is warning enough.
-        warnings.simplefilter("ignore", PosthocWarning)
+        warnings.simplefilter("ignore", PosthocWarning)  # the result shows a temperature at its bound
         return TemperatureScaling().fit(probs, labels)
 
 
@@ -98,10 +97,10 @@ def _closely(probs: Tensor, labels: Tensor) -> dict[str, Any]:
 
 def _bins(probs: Tensor, labels: Tensor) -> dict[str, list[float | None]]:
     """A reliability diagram as numbers; None in empty bins."""
-    found = reliability_bins(probs, labels)
-    means = {name: getattr(found, name).tolist() for name in ("confidence", "accuracy")}
+    bins = reliability_bins(probs, labels)
+    means = {name: getattr(bins, name).tolist() for name in ("confidence", "accuracy")}
     return {
-        "count": found.count.tolist(),
+        "count": bins.count.tolist(),
         **{name: [None if math.isnan(each) else rounded(each) for each in column] for name, column in means.items()},
     }
 

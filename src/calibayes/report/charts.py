@@ -1,4 +1,4 @@
-"""The parts of the page's charts: SVG elements, axes and marks that carry their numbers."""
+"""The parts of the page's charts: SVG elements, scales, marks that carry their numbers, and rows of the forest plot."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-__all__ = ["Scale", "add", "as_text", "canvas", "mark", "model_class", "symbol"]
+__all__ = ["Scale", "add", "as_text", "canvas", "forest_row", "mark", "model_class", "symbol"]
 
-# Paths of radius one; with a colour and a dash they tell models apart also in grey and to every kind of colour vision.
+# Paths of radius one; with a colour and a dash they distinguish models in grey too, and for every kind of colour vision.
 _SYMBOLS = (
     "M1 0A1 1 0 1 1 -1 0A1 1 0 1 1 1 0Z",
     "M-.9 -.9H.9V.9H-.9Z",
@@ -41,29 +41,25 @@ class Scale:
 
 
 def add(parent: Element, tag: str, text: str | None = None, **attributes: str | float) -> Element:
-    """Put an element into another; ``class_`` and ``text_anchor`` become ``class`` and ``text-anchor``.
+    """Add an element to another; ``class_`` and ``text_anchor`` become ``class`` and ``text-anchor``.
 
     Examples:
         >>> as_text(add(Element("g"), "text", "<b>", x=1.23456, class_="tick"))
         '<text x="1.23" class="tick">&lt;b&gt;</text>'
     """
-    named = {key.rstrip("_").replace("_", "-"): _attribute(value) for key, value in attributes.items()}
-    element = SubElement(parent, tag, named)
+    element = SubElement(parent, tag)
+    for name, value in attributes.items():
+        written = value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
+        element.set(name.rstrip("_").replace("_", "-"), written)
     element.text = text
     return element
 
 
 def canvas(width: float, height: float, name: str, title: str, description: str, *, class_: str, role: str = "img") -> Element:
-    """An empty drawing with the title and the description that a screen reader reads.
+    """An empty drawing with the title and the description for screen readers.
 
-    Args:
-        width: of the drawing's own coordinates; the page scales it.
-        height: likewise.
-        name: what the ids of title and description start with; each drawing of a page needs its own.
-        title: what the drawing shows.
-        description: what is to be seen in it.
-        class_: for the style sheet.
-        role: ``"img"``, or ``"group"`` where marks inside can be focused.
+    The ids of both begin with ``name``, which must be unique in the page. The role is ``"group"`` if marks in the drawing can
+    be focused.
     """
     labels = {"aria-labelledby": f"{name}-title", "aria-describedby": f"{name}-description"}
     root = Element("svg", {"viewBox": f"0 0 {width:g} {height:g}", "class": class_, "role": role, **labels})
@@ -75,13 +71,13 @@ def canvas(width: float, height: float, name: str, title: str, description: str,
 def mark(parent: Element, lines: Iterable[str], *, first: bool) -> Element:
     """A group that shows its numbers, one line each, when it is pointed at or focused.
 
-    The first mark of a chart is the one that the tab key reaches; the arrow keys go on from there.
+    The tab key reaches the first mark of a chart; the arrow keys go on from there.
     """
     return add(parent, "g", class_="mark", role="img", tabindex="0" if first else "-1", aria_label="; ".join(lines))
 
 
 def symbol(parent: Element, x: float, y: float, index: int, *, size: float = 4) -> Element:
-    """The sign of the model with this index."""
+    """Add the symbol of the model with this index."""
     path = _SYMBOLS[index % len(_SYMBOLS)]
     return add(parent, "path", d=path, class_="symbol", transform=f"translate({x:.2f} {y:.2f}) scale({size:g})")
 
@@ -92,9 +88,19 @@ def model_class(index: int) -> str:
 
 
 def as_text(element: Element) -> str:
-    """The drawing, to be put into the page; text and attributes are escaped."""
+    """The drawing as SVG for the page; text and attributes are escaped."""
     return tostring(element, encoding="unicode")
 
 
-def _attribute(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
+def forest_row(value: float, low: float, high: float, *, reach: float, clear: bool) -> str:
+    """A row of the forest plot as SVG: a difference and its interval, from ``-reach`` to ``reach``.
+
+    The square is filled if the difference is ``clear``: the interval excludes zero. The table draws the line of no difference
+    behind all rows, and shows the numbers, so the row is hidden from screen readers.
+    """
+    kind = "clear" if clear else "unclear"
+    root = Element("svg", {"viewBox": "0 0 200 30", "class": f"forest {kind}", "aria-hidden": "true"})
+    x = Scale(-reach, reach, 8, 192)
+    add(root, "path", d=f"M{x(low):.1f} 11v8m0-4H{x(high):.1f}m0-4v8")
+    add(root, "rect", x=x(value) - 4, y=11)  # the style sheet makes the square 8 wide: a page may have hundreds of them
+    return as_text(root)

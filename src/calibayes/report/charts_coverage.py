@@ -1,4 +1,4 @@
-"""The risk–coverage curves of the page: how often models err when they may leave the answers they are least sure of."""
+"""The risk–coverage curves of the page: how often models err when they abstain on low confidence."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _STEPS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
 
 
 def coverage_chart(models: list[dict[str, Any]]) -> str:
-    """The curves of all models on one chart, as SVG.
-
-    Each model has a colour, a dash and a sign of its own, and its letter at the end of its curve.
-    """
+    """The curves of all models on one chart, as SVG: each with its own colour, dash and symbol, and its letter at the end."""
     description = (
         "Horizontal: the fraction of examples answered, the most confident first. Vertical: the error rate among them. "
         "The arrow keys go from mark to mark; the table below the chart has the same numbers."
@@ -32,7 +29,7 @@ def coverage_chart(models: list[dict[str, Any]]) -> str:
     root = canvas(_WIDTH, _HEIGHT, "coverage", title, description, class_="chart coverage", role="group")
     worst = max((value for model in models for value in model["risk_coverage"]["risk"]), default=0.0)
     step = next((step for step in _STEPS if worst <= 5 * step), 0.25)
-    # The highest line of the grid is the top of the chart: no curve runs above what can be read off.
+    # The highest line of the grid is the top of the chart: no curve runs above it.
     ticks = max(1, math.ceil(round(worst / step, 6)))
     up = Scale(0, ticks * step, _BOTTOM, _TOP)
     _axes(root, up, step, ticks)
@@ -50,7 +47,7 @@ def coverage_chart(models: list[dict[str, Any]]) -> str:
 
 
 def nearest(coverage: list[float], wanted: float) -> int | None:
-    """Return the point of the curve closest to a coverage; None if it has none within two percentage points.
+    """Return the index of the point closest to a coverage; None if there is none within two percentage points.
 
     Examples:
         >>> nearest([0.1, 0.2, 0.31, 1.0], 0.3), nearest([0.1, 1.0], 0.5)
@@ -113,14 +110,7 @@ def _axes(root: Element, up: Scale, step: float, ticks: int) -> None:
         add(axes, "text", text, x=_X(0) - 8, y=height + 4, text_anchor="end", class_="tick")
     for tenths in range(0, 11, 2):
         add(axes, "text", f"{10 * tenths}", x=_X(tenths / 10), y=_BOTTOM + 20, text_anchor="middle", class_="tick")
-    add(
-        axes,
-        "text",
-        "answered %, most confident first",
-        x=(_X(0) + _X(1)) / 2,
-        y=_BOTTOM + 46,
-        text_anchor="middle",
-        class_="label",
-    )
+    label: dict[str, Any] = {"text_anchor": "middle", "class_": "label"}
+    add(axes, "text", "answered %, most confident first", x=(_X(0) + _X(1)) / 2, y=_BOTTOM + 46, **label)
     middle = (_TOP + _BOTTOM) / 2
-    add(axes, "text", "wrong %", x=15, y=middle, text_anchor="middle", class_="label", transform=f"rotate(-90 15 {middle})")
+    add(axes, "text", "wrong %", x=15, y=middle, **label, transform=f"rotate(-90 15 {middle})")

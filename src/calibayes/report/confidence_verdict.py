@@ -13,6 +13,7 @@ from torch import Tensor
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Difference, Scores, ece, ece_squared_debiased
 from calibayes.metrics.agreement import excludes_zero
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.calibration_test import SMALLEST, rejects
 from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
@@ -75,7 +76,7 @@ def temperature_effect(
     *,
     weights: Array | None = None,
     logits: Array | None = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     seed: int = 0,
 ) -> TemperatureEffect | None:
     """Return the effect of temperature scaling on the predictions; None where there are too few examples to try.

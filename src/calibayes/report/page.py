@@ -15,22 +15,19 @@ from calibayes.errors import InvalidArgumentError
 
 __all__ = ["render_page", "write_page"]
 
-# What could end the block early or is no character of its own; JSON reads the escapes as what they stand for.
+# Characters that could end the block early, or are not characters by themselves; JSON reads their escapes as the same.
 _UNSAFE_IN_JSON = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 
 def render_page(study: dict[str, Any]) -> str:
-    """The page that says in plain words, tables and charts how far each model's confidence can be trusted.
+    """The page that explains, in words, tables and charts, how far each model's confidence can be trusted, as HTML.
 
     The page loads nothing: styles, script, charts and the numbers themselves are in it, and its content security policy
     forbids everything else, by hash. Names from the data are escaped. Numbers are rounded to be read; the exact one is in
-    the ``data-value`` of its element.
+    the ``data-value`` of its element. The same study gives the same text.
 
     Args:
-        study: what `Study.to_dict` returns and ``--json`` writes.
-
-    Returns:
-        The HTML text; the same study gives the same text.
+        study: the result of `Study.to_dict`, which ``--json`` writes.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -42,7 +39,8 @@ def render_page(study: dict[str, Any]) -> str:
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     for name in ("count", "exact", "percent", "rounded", "sentence", "signed"):
         environment.filters[name] = getattr(page_numbers, name)
-    style, script = (_lines(loader.get_source(environment, name)[0]) for name in ("page.css", "page.js"))
+    # A browser reads every line end as \n before it takes the hash.
+    style, script = ("\n".join(loader.get_source(environment, name)[0].splitlines()) for name in ("page.css", "page.js"))
     text = environment.get_template("page.html").render(
         **view(study),
         style=Markup(style),
@@ -50,19 +48,16 @@ def render_page(study: dict[str, Any]) -> str:
         json=Markup(_embedded(study)),
         policy=_policy(style, script),
     )
-    # A file name that is not text cannot be written as UTF-8: show a question mark in its place.
+    # A file name that is not valid Unicode cannot be written as UTF-8: show question marks in its place.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def write_page(study: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write the page of a study; whoever reads ``path`` finds the old file or the whole new one.
+    """Write the page of a study, atomically; raise `InvalidArgumentError` if ``path`` cannot be written.
 
     Args:
-        study: what `Study.to_dict` returns.
+        study: the result of `Study.to_dict`.
         path: the HTML file to write.
-
-    Raises:
-        InvalidArgumentError: the file cannot be written there.
     """
     page = render_page(study).encode("utf-8")
     target = Path(path)
@@ -76,7 +71,7 @@ def write_page(study: dict[str, Any], path: str | os.PathLike[str]) -> None:
 
 
 def _embedded(study: dict[str, Any]) -> str:
-    """The study as JSON that can stand inside an HTML element."""
+    """The study as JSON that can be put inside an HTML element."""
     try:
         text = json.dumps(study, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except ValueError as error:
@@ -84,21 +79,15 @@ def _embedded(study: dict[str, Any]) -> str:
             'Expected a study without NaN or infinite numbers (null and "Infinity" stand for them, as Study.to_dict writes '
             f"them), but got one that JSON cannot hold: {error}."
         ) from error
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _policy(style: str, script: str) -> str:
-    """The content security policy: this style, this script, pictures inside the page, and nothing else."""
+    """The content security policy: this style, this script, images inside the page, and nothing else."""
+    style_hash, script_hash = (
+        "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)
+    )
     return (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; "
+        f"default-src 'none'; style-src '{style_hash}'; script-src '{script_hash}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _lines(source: str) -> str:
-    # A browser reads every line end as \n before it takes the hash.
-    return "\n".join(source.splitlines())

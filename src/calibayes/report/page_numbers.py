@@ -1,4 +1,4 @@
-"""Formatting of numbers and names on the page: rounded for people, with the exact value beside it for machines."""
+"""Formatting of numbers and names on the page: rounded for people, exact for machines."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = [
     "signed",
 ]
 
-# A number of the study as JSON has it: an unknown one is null, an infinite one the word for it.
+# A number of the study as in JSON: null if unknown, a string if infinite.
 Number = float | int | str | None
 
 _NO_BREAK = "\u00a0"
 _MOST_DECIMALS = 5
-NOISE = 1e-12  # differences of equal numbers are smaller than this, and others that matter larger
+NOISE = 1e-12  # rounding makes differences of equal numbers smaller than this; differences that matter are larger
 _DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def as_float(value: Number) -> float:
-    """The number to calculate with: NaN for what is unknown.
+    """The number as a float; NaN if it is unknown.
 
     Examples:
         >>> as_float(0.5), as_float("Infinity"), as_float(None)
@@ -42,7 +42,7 @@ def as_float(value: Number) -> float:
 
 
 def exact(value: Number) -> str:
-    """The number as the JSON has it, for the ``data-value`` attribute.
+    """The number as in JSON, for the ``data-value`` attribute.
 
     Examples:
         >>> exact(0.1), exact(None), exact("Infinity")
@@ -52,12 +52,10 @@ def exact(value: Number) -> str:
 
 
 def rounded(value: Number, decimals: int | None = None) -> str:
-    """The number for people.
+    """The number for people, with this many decimals, three by default.
 
-    Args:
-        value: the number.
-        decimals: how many to show. With fewer than five, a number too small for them is as good as zero, because its
-            interval is wider; with five, or with none given (then three are shown), it keeps its size.
+    With fewer than five given, a number too small for them is shown as zero, because its interval is wider; otherwise it is
+    shown as a power of ten.
 
     Examples:
         >>> rounded(0.08149), rounded(-0.25, 2), rounded(0.000012), rounded(-0.000012, 3), rounded(None), rounded("Infinity")
@@ -78,7 +76,7 @@ def rounded(value: Number, decimals: int | None = None) -> str:
 
 
 def signed(value: Number, decimals: int | None = None) -> str:
-    """The number with its sign, as a difference is written; what only rounding left over is none.
+    """A difference, with its sign; one that only rounding makes is shown as zero.
 
     Examples:
         >>> signed(0.021), signed(-0.021), signed(0.0), signed(-1e-18)
@@ -89,7 +87,7 @@ def signed(value: Number, decimals: int | None = None) -> str:
 
 
 def percent(value: Number, decimals: int = 1, *, sign: bool = True) -> str:
-    """A share or a probability in per cent, with the sign or, where the column says so, without.
+    """A share or a probability in per cent, with the sign % or, under a heading that has it, without.
 
     Examples:
         >>> percent(0.9812).split(), percent(0.9812, 2, sign=False), percent(None)
@@ -114,7 +112,7 @@ def points(value: Number, decimals: int = 1) -> str:
 
 
 def count(value: int) -> str:
-    """A number of things, with commas between the thousands.
+    """An integer with thousands separators.
 
     Examples:
         >>> count(3121)
@@ -124,7 +122,7 @@ def count(value: int) -> str:
 
 
 def places(half_widths: Iterable[float]) -> int | None:
-    """Return how many decimals to show: as many as the narrowest interval warrants, three to five; None if none is known.
+    """The number of decimals that the narrowest interval warrants, three to five; None if no interval is known.
 
     Examples:
         >>> places([0.009, 0.012]), places([0.0004]), places([float("nan")])
@@ -135,10 +133,10 @@ def places(half_widths: Iterable[float]) -> int | None:
 
 
 def sentence(text: str) -> str:
-    """A sentence with names and numbers in it, fit to be set.
+    """A sentence with names and numbers, made safe for the page.
 
-    Signs that turn the direction of writing are left out, because one in a name would turn the rest around, and a number
-    stays on one line with its per cent.
+    Characters that change the direction of writing are left out, because one in a name would reverse the rest, and a number
+    stays on one line with its %.
 
     Examples:
         >>> sentence("the model \u202ered says 90 %") == "the model red says 90\u00a0%"
@@ -148,7 +146,7 @@ def sentence(text: str) -> str:
 
 
 def key_of(index: int) -> str:
-    """The letter by which tables and charts call a model.
+    """The letter that stands for a model in tables and charts.
 
     Examples:
         >>> key_of(0), key_of(25), key_of(26)

@@ -1,20 +1,21 @@
-"""The content of the page, taken from the study: rows of its tables, its charts, and which values may be called best."""
+"""The content of the page, from the study: the rows of its tables, its charts, and the values that may be called best."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from calibayes.report.charts import forest_row
 from calibayes.report.charts_coverage import coverage_chart, legend_sample, nearest
-from calibayes.report.charts_forest import forest_row
 from calibayes.report.charts_reliability import highest_share, reliability_chart
 from calibayes.report.page_numbers import NOISE, Number, as_float, key_of, places
 
 __all__ = ["FIRST_CLASSES", "view"]
 
-FIRST_CLASSES = 30  # how many classes are shown before a reader asks for all
-_OPEN_PAIRS = 3  # how many pairs of models are compared in the open; the others are one click away
+FIRST_CLASSES = 30  # shown before a reader asks for all
+_OPEN_PAIRS = 3  # pairs of models whose table is open; the others are one click away
 _COVERAGES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+_NOTHING: dict[str, Number] = {"value": None, "low": None, "high": None}
 
 _VERDICTS = {
     "over-confident": ("overconfident", "over"),
@@ -27,7 +28,7 @@ _VERDICTS = {
 
 
 def view(study: dict[str, Any]) -> dict[str, Any]:
-    """Everything that the template writes, in the order of the page."""
+    """The variables of the template, in the order of the page."""
     models = study["models"]
     keys = {model["name"]: key_of(index) for index, model in enumerate(models)}
     rows = _score_rows(study)
@@ -59,106 +60,103 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
 
 
 def _score_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row a metric, with the best model where there is one."""
+    """One row per metric, with the best model if there is one."""
     rows = []
     for metric in study["metrics"]:
         cells = [model["scores"].get(metric["name"], _NOTHING) for model in study["models"]]
-        best = _best(study, metric)
-        rows.append({**metric, "decimals": places(map(_half_width, cells)), "cells": cells, "best": best})
+        rows.append({**metric, "decimals": places(map(_half_width, cells)), "cells": cells, "best": _best(study, metric)})
     return rows
 
 
-_NOTHING: dict[str, Number] = {"value": None, "low": None, "high": None}
-
-
 def _best(study: dict[str, Any], metric: dict[str, Any]) -> str | None:
-    """The model that beats every other by a difference whose interval excludes zero; none, if no model does."""
+    """The model that beats every other by a difference whose interval excludes zero; None if no model does."""
     beaten: dict[str, set[str]] = {model["name"]: set() for model in study["models"]}
     for pair in study["differences"]:
-        found = pair["metrics"].get(metric["name"], _NOTHING)
-        winner = _winner(found, metric["better"], pair["first"], pair["second"])
+        difference = pair["metrics"].get(metric["name"], _NOTHING)
+        winner = _winner(difference, metric["better"], pair["first"], pair["second"])
         if winner is not None:
             beaten[winner].add(pair["second"] if winner == pair["first"] else pair["first"])
     return next((name for name, losers in beaten.items() if losers and len(losers) == len(beaten) - 1), None)
 
 
-def _winner(found: dict[str, Number], better: str | None, first: str, second: str) -> str | None:
-    """Return which of the two is better, where the interval of first minus second excludes zero."""
-    if better is None or not _clear(found):
+def _winner(difference: dict[str, Number], better: str | None, first: str, second: str) -> str | None:
+    """The better of the two, if the interval of first minus second excludes zero."""
+    if better is None or not _clear(difference):
         return None
-    return first if (as_float(found["low"]) > 0) == (better == "higher") else second
+    return first if (as_float(difference["low"]) > 0) == (better == "higher") else second
 
 
 def _clear(difference: dict[str, Number]) -> bool:
     """Return True if the interval excludes zero on the side of the difference itself; an unknown interval does not.
 
-    An interval corrected for bias can lie on the other side: then nothing is said.
+    An interval corrected for bias can lie on the other side: then the difference is not called clear.
     """
-    value, low, high = (as_float(difference[name]) for name in ("value", "low", "high"))
+    value, low, high = _numbers(difference)
     return (low > NOISE and value > 0) or (high < -NOISE and value < 0)
 
 
-def _outside(found: dict[str, Number]) -> bool:
+def _outside(cell: dict[str, Number]) -> bool:
     """Return True if a number lies outside its own interval."""
-    value, low, high = (as_float(found[name]) for name in ("value", "low", "high"))
+    value, low, high = _numbers(cell)
     return value < low or value > high
 
 
 def _pairs(study: dict[str, Any], keys: dict[str, str]) -> list[dict[str, Any]]:
-    """One table a pair of models; a metric has the same scale in all of them."""
-    pairs = study["differences"]
+    """One table per pair of models; a metric has the same scale in all of them."""
     reach: dict[str, float] = {}
     half_widths: dict[str, list[float]] = {}
-    for pair in pairs:
-        for name, found in pair["metrics"].items():
-            ends = [abs(end) for end in map(as_float, found.values()) if math.isfinite(end)]
+    for pair in study["differences"]:
+        for name, difference in pair["metrics"].items():
+            ends = [abs(end) for end in _numbers(difference) if math.isfinite(end)]
             reach[name] = max([reach.get(name, 0.0), *ends])
-            half_widths.setdefault(name, []).append(_half_width(found))
+            half_widths.setdefault(name, []).append(_half_width(difference))
     tables = []
-    for index, pair in enumerate(pairs):
+    for index, pair in enumerate(study["differences"]):
         first, second = keys[pair["first"]], keys[pair["second"]]
         rows = []
         for metric in study["metrics"]:
-            if metric["name"] not in pair["metrics"]:
-                continue
-            found = pair["metrics"][metric["name"]]
-            decimals = places(half_widths[metric["name"]])
-            row = {**metric, **found, "decimals": decimals, "reach": reach[metric["name"]]}
-            row["reading"] = _reading(found, metric["better"], first, second)
-            row["chart"] = _forest(found, reach[metric["name"]])
-            rows.append(row)
-        tables.append({"first": pair["first"], "second": pair["second"], "first_key": first, "second_key": second,
-                       "text": pair["text"], "rows": rows, "open": index < _OPEN_PAIRS})  # fmt: skip
+            if difference := pair["metrics"].get(metric["name"]):
+                own_reach, decimals = reach[metric["name"]], places(half_widths[metric["name"]])
+                reading = _reading(difference, metric["better"], first, second)
+                chart = _forest(difference, own_reach)
+                rows.append(
+                    {**metric, **difference, "decimals": decimals, "reach": own_reach, "reading": reading, "chart": chart}
+                )
+        tables.append({**pair, "first_key": first, "second_key": second, "rows": rows, "open": index < _OPEN_PAIRS})
     return tables
 
 
-def _reading(found: dict[str, Number], better: str | None, first: str, second: str) -> str:
-    if not _clear(found):
+def _reading(difference: dict[str, Number], better: str | None, first: str, second: str) -> str:
+    if not _clear(difference):
         return "no clear difference"
-    winner = _winner(found, better, first, second)
-    return f"{winner} is better" if winner else f"{first if as_float(found['low']) > 0 else second} is higher"
+    winner = _winner(difference, better, first, second)
+    return f"{winner} is better" if winner else f"{first if as_float(difference['low']) > 0 else second} is higher"
 
 
-def _forest(found: dict[str, Number], reach: float) -> str | None:
-    value, low, high = (as_float(found[name]) for name in ("value", "low", "high"))
-    if not (reach > NOISE and all(map(math.isfinite, (value, low, high)))):
+def _forest(difference: dict[str, Number], reach: float) -> str | None:
+    value, low, high = _numbers(difference)
+    if reach <= NOISE or not all(map(math.isfinite, (value, low, high))):
         return None
-    return forest_row(value, low, high, reach=reach, clear=_clear(found))
+    return forest_row(value, low, high, reach=reach, clear=_clear(difference))
 
 
-def _half_width(found: dict[str, Number]) -> float:
-    return (as_float(found["high"]) - as_float(found["low"])) / 2
+def _numbers(cell: dict[str, Number]) -> tuple[float, float, float]:
+    return as_float(cell["value"]), as_float(cell["low"]), as_float(cell["high"])
+
+
+def _half_width(cell: dict[str, Number]) -> float:
+    return (as_float(cell["high"]) - as_float(cell["low"])) / 2
 
 
 def _at(model: dict[str, Any], wanted: float) -> dict[str, Number]:
-    """The point of a model's risk–coverage curve nearest to a share of answers."""
+    """The point of a model's risk–coverage curve nearest to a coverage."""
     curve = model["risk_coverage"]
     place = nearest(curve["coverage"], wanted)
     return {name: None if place is None else curve[name][place] for name in ("risk", "threshold")}
 
 
 def _class_rows(models: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row a class, the one with the largest calibration error of any model first; unknown errors last."""
+    """One row per class, the one with the largest calibration error of any model first; unknown errors last."""
     rows = [
         {"name": entries[0]["name"], "share": entries[0]["share"], "cells": entries}
         for entries in zip(*(model["per_class"] for model in models), strict=True)

@@ -1,4 +1,4 @@
-"""Several classifiers on the same examples: scores, differences and verdicts, ready to be printed, written or drawn."""
+"""Scores, differences and verdicts of several classifiers on the same examples, to be printed, written or drawn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import torch
 import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import Array, Difference, ReliabilityBins, RiskCoverage, Scores
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
 from calibayes.metrics.intervals import ChanceDeviations
 from calibayes.metrics.metric_values import values
-from calibayes.metrics.paired_differences import between, movements
+from calibayes.metrics.paired_differences import chance_deviations, differences_between
 from calibayes.metrics.prediction_arrays import Predictions, as_predictions
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
@@ -34,10 +35,10 @@ class Model:
     """One classifier.
 
     Attributes:
-        name: what it is called.
+        name: its name.
         scores: every metric, with intervals.
-        verdict: whether it can be trusted.
-        mended: what temperature scaling would do; None where examples are too few to try.
+        verdict: the judgement of its confidence.
+        temperature: the effect of temperature scaling; None if there are too few examples to try.
         reliability: the bins of its reliability diagram.
         risk_coverage: its risk–coverage curve.
     """
@@ -45,7 +46,7 @@ class Model:
     name: str
     scores: Scores
     verdict: Verdict
-    mended: TemperatureEffect | None
+    temperature: TemperatureEffect | None
     reliability: ReliabilityBins
     risk_coverage: RiskCoverage
 
@@ -69,11 +70,11 @@ class Study:
     """The result of `study`.
 
     Attributes:
-        models: one by one.
+        models: the classifiers.
         pairs: every two of them compared.
         settings: of the metrics and the bootstrap.
-        class_names: what the classes are called.
-        origin: what the report says about where the predictions came from.
+        class_names: the names of the classes.
+        origin: where the predictions came from, for the report.
     """
 
     models: list[Model]
@@ -85,7 +86,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Everything as numbers, text, lists and dicts that JSON has: NaN is None, and infinite numbers are text."""
         first = self.models[0].scores
-        found = {
+        content = {
             "calibayes": calibayes.__version__,
             "command": self.origin.get("command"),
             "data": {
@@ -109,8 +110,8 @@ class Study:
                 for pair in self.pairs
             ],
         }
-        cleaned: dict[str, Any] = as_json_numbers(found)
-        return cleaned
+        numbers: dict[str, Any] = as_json_numbers(content)
+        return numbers
 
 
 def study(
@@ -120,7 +121,7 @@ def study(
     class_names: Sequence[str] | None = None,
     weights: Array | None = None,
     logits: Mapping[str, Array] | None = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     level: float = 0.95,
     replicates: int = 1000,
     seed: int = 0,
@@ -132,20 +133,20 @@ def study(
     Args:
         models: the class probabilities of each by name, shape ``[n, K]`` or one column for two classes; or `as_pairs`.
         targets: the true classes, integers of shape ``[n]``; not needed for pairs.
-        class_names: what the classes are called, in the order of the columns.
+        class_names: the names of the classes, in the order of the columns.
         weights: how much each example counts.
-        logits: the logits behind the probabilities by name, where they are known: for the temperature.
+        logits: the logits behind the probabilities by name, if known, to fit the temperature to.
         bins: of the binned errors.
         level: of the intervals.
-        replicates: how many times the examples are resampled.
-        seed: of the resampling.
+        replicates: the number of bootstrap samples.
+        seed: of the bootstrap.
         target_accuracy: of the coverage.
         origin: ``command`` and ``files``, for the report.
 
     Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
-        >>> found = study({"sure": probs}, torch.tensor([0] * 700 + [1] * 300), replicates=200)
-        >>> print(found.models[0].verdict.text.split(" (")[0])
+        >>> result = study({"sure": probs}, torch.tensor([0] * 700 + [1] * 300), replicates=200)
+        >>> print(result.models[0].verdict.text.split(" (")[0])
         Overconfident: it says 90 %, it is right 70 %
     """
     if not isinstance(models, Mapping) or not models:
@@ -153,32 +154,35 @@ def study(
             f"Expected `models` to be probabilities by name, like {{'mine': probs}}, but got {models!r:.60}."
         )
     settings = EvaluationSettings(bins, target_accuracy=target_accuracy, seed=seed)
-    found: list[Model] = []
-    moved: dict[str, dict[str, ChanceDeviations]] = {}
-    shapes = set()
+    evaluated: list[Model] = []
+    deviations: dict[str, dict[str, ChanceDeviations]] = {}
     for name, probs in models.items():
         predictions = probs if isinstance(probs, Predictions) else _with_targets(probs, targets, weights)
-        shapes.add(predictions.classes)
-        if len(shapes) > 1:
+        if evaluated and predictions.classes != evaluated[0].scores.classes:
             raise InvalidProbabilitiesError(
                 f"Expected the same classes for all models, but {name!r} has {predictions.classes}."
             )
         names = None if predictions.pairs else check_names(class_names, predictions.classes)
         sample = settings.sample(predictions, resample=True)
         measured = values(sample)
-        told = draws(sample, measured, replicates, seed)
-        scores = scores_of(sample, measured, intervals_of(sample, measured, told, level), level, names, pairs=predictions.pairs)
+        resampled = draws(sample, measured, replicates, seed)
+        ends = intervals_of(sample, measured, resampled, level)
+        scores = scores_of(sample, measured, ends, level, names, pairs=predictions.pairs)
         if len(models) > 1:
-            moved[name] = movements(told, level)
+            deviations[name] = chance_deviations(resampled, level)
         effect = None
         if not isinstance(probs, Predictions) and targets is not None:
-            own = None if logits is None else logits.get(name)
-            effect = temperature_effect(probs, targets, weights=weights, logits=own, bins=bins, seed=seed)
+            own_logits = None if logits is None else logits.get(name)
+            effect = temperature_effect(probs, targets, weights=weights, logits=own_logits, bins=bins, seed=seed)
         risk = curve(sample.cells, sample.tally.n)
-        found.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
+        evaluated.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
+    pairs = [
+        Pair(first, second, differences_between(deviations[first], deviations[second], level=level))
+        for first, second in combinations(models, 2)
+    ]
     return Study(
-        models=found,
-        pairs=[Pair(a, b, between(moved[a], moved[b], level=level)) for a, b in combinations(models, 2)],
+        models=evaluated,
+        pairs=pairs,
         settings={
             "bins": bins,
             "level": level,
@@ -188,7 +192,7 @@ def study(
             "kernel_width": settings.kernel_width,
             "weighted": weights is not None,
         },
-        class_names=tuple(each.name for each in found[0].scores.per_class),
+        class_names=tuple(each.name for each in evaluated[0].scores.per_class),
         origin=dict(origin or {}),
     )
 
@@ -205,14 +209,10 @@ def _model(model: Model, level: float) -> dict[str, Any]:
         "name": model.name,
         "verdict": vars(model.verdict),
         "scores": {
-            name: {
-                "value": value,
-                "low": ends[name].low if name in ends else None,
-                "high": ends[name].high if name in ends else None,
-            }
+            name: {"value": value, **(ends[name]._asdict() if name in ends else {"low": None, "high": None})}
             for name, value in scores.values.items()
         },
-        "temperature": None if model.mended is None else vars(model.mended),
+        "temperature": None if model.temperature is None else vars(model.temperature),
         "reliability": _bins(model.reliability, level),
         "risk_coverage": _thinned(model.risk_coverage),
         "per_class": [vars(each) for each in scores.per_class],
@@ -220,24 +220,22 @@ def _model(model: Model, level: float) -> dict[str, Any]:
 
 
 def _bins(bins: ReliabilityBins, level: float) -> list[dict[str, Any]]:
-    low, high = bins.consistency_band(level)
-    edges, shares = bins.edges.tolist(), bins.share.tolist()
-    return [
-        {
-            "left": edges[index],
-            "right": edges[index + 1],
-            "count": int(bins.count[index]),
-            "share": shares[index],
-            "confidence": float(bins.confidence[index]),
-            "accuracy": float(bins.accuracy[index]),
-            "band": [float(low[index]), float(high[index])] if shares[index] > 0 else None,
-        }
-        for index in range(len(shares))
-    ]
+    columns = {
+        "left": bins.edges[:-1],
+        "right": bins.edges[1:],
+        "count": bins.count,
+        "share": bins.share,
+        "confidence": bins.confidence,
+        "accuracy": bins.accuracy,
+        "band": torch.stack(bins.consistency_band(level), -1),
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    entries = [dict(zip(columns, row, strict=True)) for row in rows]
+    return [entry if entry["share"] > 0 else entry | {"band": None} for entry in entries]
 
 
 def _thinned(risk: RiskCoverage) -> dict[str, list[float]]:
-    """At most `_POINTS` points of the curve, evenly over coverage, the first and the last among them."""
+    """At most `_POINTS` points of the curve, evenly spaced in coverage, with the first and the last."""
     wanted = torch.linspace(0, 1, _POINTS, dtype=torch.float64)
     index = torch.searchsorted(risk.coverage, wanted).clamp_max(len(risk.coverage) - 1).unique()
     return {name: getattr(risk, name)[index].tolist() for name in ("coverage", "risk", "threshold")}

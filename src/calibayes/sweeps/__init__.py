@@ -1,4 +1,4 @@
-"""Sweeps: any number of trials over processes or a cluster, each done once, whatever happens in between."""
+"""Sweeps: any number of trials over processes or a cluster, each done once."""
 
 from __future__ import annotations
 

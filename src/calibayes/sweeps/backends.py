@@ -1,4 +1,4 @@
-"""The places where trials run: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
+"""The backends of sweeps: local processes, a Ray cluster or a Dask cluster, each as a backend of joblib."""
 
 from __future__ import annotations
 
@@ -18,48 +18,36 @@ BACKENDS = ("local", "ray", "dask")
 
 
 class BrokenPoolError(Exception):
-    """A worker process ended before its time, and all others with it."""
+    """A worker process ended unexpectedly, and all others with it."""
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Workers that trials can be given to.
+    """Workers that run trials."""
 
-    Attributes:
-        workers: how many trials run at a time.
-        local: whether they are processes of this machine that we start and end.
-        threads: how many threads each may use.
-        config: what joblib is told.
-        pre_dispatch: how many trials are handed over at a time; a cluster would run all that it gets.
-    """
-
-    workers: int
-    local: bool
-    threads: int | None
-    config: dict[str, Any]
-    pre_dispatch: int | str = "2 * n_jobs"
+    workers: int  # the number of trials that run in parallel
+    local: bool  # True for processes of this machine, which we start and end
+    threads: int | None  # per trial
+    config: dict[str, Any]  # of joblib
+    pre_dispatch: int | str = "2 * n_jobs"  # trials that are handed over at a time; a cluster would run all that it gets
 
     def outcomes(self, jobs: Sequence[Job], context: WorkerContext, *, wait: bool) -> Generator[Outcome, None, None]:
-        """Perform the jobs, and tell what becomes of each as it comes."""
+        """Run the jobs, and yield the outcome of each when it ends."""
         from joblib import Parallel, delayed, parallel_config
 
         with parallel_config(**self.config):
             parallel = Parallel(
-                self.workers,
-                return_as="generator_unordered",
-                pre_dispatch=self.pre_dispatch,
-                batch_size=1,
-                max_nbytes=None,
+                self.workers, return_as="generator_unordered", pre_dispatch=self.pre_dispatch, batch_size=1, max_nbytes=None
             )
         with _ctrl_c_is_ours():
             outcomes = parallel(delayed(perform)(job, context, wait) for job in jobs)
         try:
-            for outcome in outcomes:  # noqa: UP028, which would close it, and that warns that some are left
+            for outcome in outcomes:  # noqa: UP028, since `yield from` would close it with a warning
                 yield outcome
         except BrokenProcessPool as error:
             raise BrokenPoolError(str(error)) from error
         finally:
-            # Nobody waits for trials whose results are not wanted any more.
+            # Do not wait for trials whose results are no longer wanted.
             with suppress(KeyboardInterrupt, StopIteration):
                 outcomes.throw(KeyboardInterrupt())
 
@@ -73,7 +61,7 @@ def cores() -> int:
 
 @contextmanager
 def opened(backend: str, address: str | None, workers: int | None, threads: int | None) -> Iterator[Pool]:
-    """Workers of one of `BACKENDS`; what was started for them is ended at the end."""
+    """Workers of one of `BACKENDS`; processes that were started for them end with the context."""
     if backend == "local":
         with _local(workers, threads) as pool:
             yield pool
@@ -92,7 +80,7 @@ def _local(workers: int | None, threads: int | None) -> Iterator[Pool]:
     config = {"backend": "loky", "inner_max_num_threads": threads}
     try:
         with warnings.catch_warnings():
-            # A worker that holds much more memory than at first is replaced between two trials, which harms nobody.
+            # A worker whose memory has grown is replaced between two trials, which does no harm.
             warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
             yield Pool(workers, True, threads, config)
     finally:
@@ -104,7 +92,7 @@ def _local(workers: int | None, threads: int | None) -> Iterator[Pool]:
 
 @contextmanager
 def _ctrl_c_is_ours() -> Iterator[None]:
-    """Processes that start in here do not hear Ctrl-C, which a terminal sends to all: this process ends them."""
+    """Processes that start in here ignore Ctrl-C, which a terminal sends to all: this process ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -23,25 +23,17 @@ _PATIENCE = 10.0  # seconds for a machine to answer
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster, as the backend sees it.
+    """A cluster, as the backend sees it."""
 
-    Attributes:
-        workers: how many trials it can run at a time.
-        submit: give it a function; returns a future.
-        cancel: stop what a future stands for.
-        died: the errors by which it tells that the process, or the machine, of a task is gone.
-        cause: the error that a trial's worker raised, freed from what the cluster has wrapped around it.
-    """
-
-    workers: int
-    submit: Callable[[Callable[[], Any]], Any]
-    cancel: Callable[[Any], None]
-    died: tuple[type[BaseException], ...]
-    cause: Callable[[BaseException], BaseException] = lambda error: error
+    workers: int  # the number of trials it can run in parallel
+    submit: Callable[[Callable[[], Any]], Any]  # run a function; returns a future
+    cancel: Callable[[Any], None]  # stop the task of a future
+    died: tuple[type[BaseException], ...]  # the errors that mean that the process, or the machine, of a task is gone
+    cause: Callable[[BaseException], BaseException] = lambda error: error  # the worker's error without the cluster's wrapping
 
 
 class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
-    """A backend of joblib that gives each call to a cluster, and tells of a dead worker by the outcome of its trial."""
+    """A backend of joblib that sends each call to a cluster, and reports a dead worker as the outcome of its trial."""
 
     supports_retrieve_callback = True
 
@@ -51,11 +43,11 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         self._futures: set[Any] = set()
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """As many as are asked for; at least two, since joblib runs a single one itself."""
+        """As many as requested; at least two, since joblib runs a single one itself."""
         return max(2, n_jobs)
 
     def submit(self, func: Any, callback: Callable[[Any], None]) -> Any:
-        """Give the cluster a call of `perform`, which is all that ``func`` has."""
+        """Send the cluster a call of `perform`, the only one in ``func``."""
         ((_, (job, *_), _),) = func.items
         future = self._cluster.submit(func)
         self._futures.add(future)
@@ -79,7 +71,7 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
         return outcomes
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Stop what is under way."""
+        """Stop all running tasks."""
         for future in list(self._futures):
             self._cluster.cancel(future)
 
@@ -89,9 +81,9 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
     """The Ray cluster at an address, or the one that this process is connected to, or a new one on this machine."""
     ray = require_package("ray", "The backend 'ray'")
     ours = not ray.is_initialized()
-    if not ours and address not in (None, "auto", there := ray.get_runtime_context().gcs_address):
+    if not ours and address not in (None, "auto", connected := ray.get_runtime_context().gcs_address):
         raise InvalidArgumentError(
-            f"Expected the address {there!r} of the Ray that this process is connected to, but got {address!r}. "
+            f"Expected the address {connected!r} of the Ray that this process is connected to, but got {address!r}. "
             "Leave it out, or call ray.shutdown() before."
         )
     address = address or os.environ.get("RAY_ADDRESS")
@@ -104,7 +96,7 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
             raise _unreachable("Ray", address, error) from error
     references: dict[Any, Any] = {}
     exceptions = ray.exceptions
-    call = ray.remote(num_cpus=threads, max_retries=0)(_call)
+    call = ray.remote(num_cpus=threads, max_retries=0)(lambda func: func())
 
     def submit(func: Callable[[], Any]) -> Any:
         reference = call.remote(func)
@@ -133,13 +125,11 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
 @contextmanager
 def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Dask cluster at the address of its scheduler, or a new one on this machine."""
-    dask, distributed = (
-        require_package("dask", "The backend 'dask'"),
-        require_package("distributed", "The backend 'dask'", extra="dask"),
-    )
+    dask = require_package("dask", "The backend 'dask'")
+    distributed = require_package("distributed", "The backend 'dask'", extra="dask")
     _check_reachable("Dask", address)
     new = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-    # Of a new cluster: we count deaths ourselves. That of another one has its own setting.
+    # For a new cluster, since we count deaths ourselves; an existing one has its own setting.
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         try:
             client = distributed.Client(**({"address": address} if address else new), set_as_default=False)
@@ -154,12 +144,8 @@ def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iter
             )
 
 
-def _call(func: Callable[[], Any]) -> Any:
-    return func()
-
-
 def _check_reachable(name: str, address: str | None) -> None:
-    """Raise at once if nobody listens at an address; Ray and Dask would try for a long time."""
+    """Raise at once if nothing listens at an address; Ray and Dask would try for a long time."""
     place = re.fullmatch(r"(?:\w+://)?\[?([^/]+?)\]?:(\d+)", address or "")
     if place is not None:
         try:

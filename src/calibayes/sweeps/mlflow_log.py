@@ -1,12 +1,11 @@
-"""Trials in MLflow: parameters, numbers, epochs and errors, each trial once."""
+"""Log trials to MLflow: parameters, numbers, epochs and errors, each trial once."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,16 @@ from calibayes.sweeps.sweep_results import Trial, single_values
 __all__ = ["MlflowLog"]
 
 _KEY = "calibayes.key"
-_AT_ONCE = {"metrics": 1000, "params": 100, "tags": 100}  # what one request may hold
-_LONGEST = 6000  # of the text of a parameter
+_AT_ONCE = {"metrics": 1000, "params": 100, "tags": 100}  # entries per request
+_LONGEST = 6000  # characters of a parameter
 
 
 class MlflowLog:
     """An experiment of MLflow that trials are logged to.
 
-    It is kept by the server that ``MLFLOW_TRACKING_URI`` names, or without that variable in files: in ``mlruns`` in the
-    folder of the sweep. A trial is known by its key: one that is there as finished is not logged again.
-
-    Args:
-        experiment: its name; it is made if need be.
-        folder: the folder of the sweep.
-        note: told when MLflow cannot be reached any more, which does not stop the sweep.
+    It is stored on the server that ``MLFLOW_TRACKING_URI`` names, or without that variable in files, in ``mlruns`` in the
+    folder of the sweep. A finished trial, known by its key, is not logged again. ``note`` is called when MLflow can no longer
+    be reached, which does not stop the sweep.
     """
 
     def __init__(self, experiment: str, folder: Path, note: Callable[[str], None]) -> None:
@@ -39,12 +34,12 @@ class MlflowLog:
         self._note, self._silent = note, False
         self._errors = (mlflow.exceptions.MlflowException, OSError)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or (folder.absolute() / "mlruns").as_uri()
-        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # without it, newer ones refuse to keep files
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # newer versions need it to keep files
         try:
             with _quiet():
                 self._client = mlflow.MlflowClient(self.uri)
-                found = self._client.get_experiment_by_name(experiment)
-                self._experiment = self._client.create_experiment(experiment) if found is None else found.experiment_id
+                known = self._client.get_experiment_by_name(experiment)
+                self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
                 self._known = set(self._finished())
         except self._errors as error:
             raise InvalidArgumentError(
@@ -52,7 +47,7 @@ class MlflowLog:
             ) from error
 
     def log(self, trial: Trial) -> None:
-        """Log a trial, unless it is there."""
+        """Log a trial, unless that was done before."""
         if trial.record.key in self._known:
             return
         try:
@@ -60,7 +55,7 @@ class MlflowLog:
                 self._log(trial)
         except self._errors as error:
             if not self._silent:
-                self._note(f"MLflow at {self.uri} does not take a trial, which is kept in its file all the same: {error}")
+                self._note(f"MLflow at {self.uri} rejects a trial, which is still stored in its file: {error}")
             self._silent = True
         else:
             self._known.add(trial.record.key)
@@ -86,14 +81,14 @@ class MlflowLog:
             "tags": [self._entities.RunTag(name, str(value)) for name, value in tags.items()],
         }
         for kind, entries in batches.items():
-            for part in _parts(entries, _AT_ONCE[kind]):
-                self._client.log_batch(run.info.run_id, **{kind: part})
+            for start in range(0, len(entries), size := _AT_ONCE[kind]):
+                self._client.log_batch(run.info.run_id, **{kind: entries[start : start + size]})
         self._client.set_terminated(run.info.run_id, "FINISHED" if record.error is None else "FAILED", end)
 
     def _finished(self) -> Iterator[str]:
-        """The keys of the trials that are there."""
+        """The keys of the finished trials."""
         page = None
-        for _ in count():
+        while True:
             runs = self._client.search_runs([self._experiment], "attributes.status = 'FINISHED'", page_token=page)
             yield from (run.data.tags[_KEY] for run in runs if _KEY in run.data.tags)
             if (page := runs.token) is None:
@@ -111,10 +106,6 @@ def _steps(result: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
             yield step if isinstance(step, int) else place, numbers
 
 
-def _parts(entries: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    return (entries[place : place + size] for place in range(0, len(entries), size))
-
-
 def _quiet() -> warnings.catch_warnings[None]:
-    """MLflow warns that it would rather keep files elsewhere."""
+    """Silence MLflow's warnings about keeping files."""
     return warnings.catch_warnings(action="ignore", category=FutureWarning)

@@ -1,4 +1,4 @@
-"""Results on disk, each in a file of its own that is there as a whole or not at all."""
+"""Results on disk, each in its own file, which is complete or not there at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +16,11 @@ from torch import Tensor
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.metrics.score_table import as_json_numbers
-from calibayes.sweeps.identity import canonical, key
 from calibayes.sweeps.results_folder import prepare, unwritable, write_whole
+from calibayes.sweeps.trial_identity import canonical_json, result_key
 from calibayes.tensor_tree_file import NewerFileError, TreeFileError, read_tree, write_tree
 
-__all__ = ["DamagedError", "Failure", "Record", "Store", "signature", "storable"]
+__all__ = ["DamagedError", "Failure", "Record", "Store", "StoredResult", "signature", "storable"]
 
 _KIND = "calibayes trial"
 _FORMAT = 1
@@ -28,7 +28,7 @@ _SUFFIXES = (".json", ".safetensors")
 
 
 class DamagedError(Exception):
-    """A result is there, but cannot be trusted; whoever asked for it computes it again."""
+    """The file of a result is truncated or altered, so the trial has to run again."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Failure:
 
     Attributes:
         type: the name of the error's class.
-        message: what it said.
+        message: its message.
         traceback: where it happened; empty if its process was killed.
     """
 
@@ -51,56 +51,43 @@ class Failure:
 
 @dataclass(frozen=True)
 class Record:
-    """Everything that is kept of a trial.
+    """Everything that is kept of a trial."""
 
-    Attributes:
-        trial: the name of its function.
-        version: the version of what the function means.
-        settings: what it was called with.
-        result: what it returned: numbers, texts, tensors, lists and dicts; ``None`` if it failed.
-        error: why it failed; ``None`` if it did not.
-        started: when it began, in UTC.
-        seconds: how long it took.
-        versions: what computed it.
-        machine: where.
-    """
-
-    trial: str
-    version: int | str
-    settings: dict[str, Any]
-    result: dict[str, Any] | None
-    error: Failure | None
-    started: str
-    seconds: float
-    versions: dict[str, str]
+    trial: str  # the name of its function
+    version: int | str  # the version of the function
+    settings: dict[str, Any]  # the settings it was called with
+    result: dict[str, Any] | None  # numbers, texts, tensors, lists and dicts; None if it failed
+    error: Failure | None  # None if it did not fail
+    started: str  # when it began, in UTC
+    seconds: float  # how long it took
+    versions: dict[str, str]  # of the software
     machine: dict[str, Any]
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """Everything that determines the result."""
-        return {"trial": self.trial, "version": self.version, "settings": self.settings}
-
-    @property
     def key(self) -> str:
-        """The name of the result in files' names."""
-        return key(self.identity)
+        """The key of the result in the names of files."""
+        return result_key(self.trial, self.version, self.settings)
+
+
+class StoredResult(NamedTuple):
+    """A result on disk."""
+
+    path: Path
+    record: Record
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of results; any number of processes may read and write at once.
+    """A folder of results, made by `open`; any number of processes may read and write at once.
 
-    A file is written beside its place and then moved there. Its name is a label, which is for people who look into the
-    folder, and the result's key. Results without tensors are readable JSON, the others safetensors.
-
-    Args:
-        folder: where the files are; it is made by `open`.
+    A file's name is a label, which is for people who look into the folder, and the result's key. Results without tensors are
+    readable JSON, the others safetensors.
     """
 
     folder: Path
 
     def open(self) -> None:
-        """Make the folder, and clear away what was being written when a process was killed."""
+        """Make the folder, and clear away files that killed processes left unfinished."""
         prepare(self.folder)
 
     def paths(self) -> Iterator[Path]:
@@ -108,16 +95,15 @@ class Store:
         return (path for path in sorted(self.folder.glob("[!.]*-*")) if path.suffix in _SUFFIXES)
 
     def find(self, key: str, label: str) -> Path | None:
-        """The file of a result, most likely with this label; ``None`` if there is none yet."""
-        likely = [self.folder / f"{label}-{key}{suffix}" for suffix in _SUFFIXES]
-        if there := [path for path in likely if path.exists()]:
-            return there[0]
-        return next((path for path in self.paths() if path.stem.endswith(f"-{key}")), None)
+        """The file of a result, most likely with this label; ``None`` if it does not exist yet."""
+        likely = (self.folder / f"{label}-{key}{suffix}" for suffix in _SUFFIXES)
+        others = (path for path in self.paths() if path.stem.endswith(f"-{key}"))
+        return next((path for path in likely if path.exists()), None) or next(others, None)
 
     def records(
         self, damaged: Callable[[Path, DamagedError], None], keys: Container[str] | None = None
-    ) -> Iterator[tuple[Path, Record]]:
-        """Read all files, or those with these keys; ``damaged`` is called for each file that cannot be trusted."""
+    ) -> Iterator[StoredResult]:
+        """Read all files, or those with these keys; ``damaged`` is called for each damaged file."""
         for path in self.paths():
             if keys is None or path.stem.rpartition("-")[2] in keys:
                 try:
@@ -126,12 +112,12 @@ class Store:
                     damaged(path, error)
                     continue
                 if record is not None:
-                    yield path, record
+                    yield StoredResult(path, record)
 
     def read(self, path: Path) -> Record | None:
         """Read a file; ``None`` if it no longer exists, `DamagedError` if it is truncated or altered.
 
-        One that a newer calibayes has written raises `DataError`: it is not ours to compute again.
+        A file of a newer calibayes raises `DataError`, since it must not be replaced.
         """
         version = signature(path)
         if version is None:
@@ -143,17 +129,17 @@ class Store:
             raise DataError(f"{str(path)!r} cannot be read: {error}. Update calibayes, or choose another folder.") from error
         except (TreeFileError, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             if signature(path) != version:
-                # The reader opens the file by its name more than once, and in between another process has replaced it.
+                # The reader opens the file more than once, and another process has replaced it in between.
                 return self.read(path)
             raise DamagedError(f"{path.name} is damaged: {error}") from error
         if not path.stem.endswith(f"-{record.key}"):
-            raise DamagedError(f"{path.name} is damaged: it holds another result than its name says")
+            raise DamagedError(f"{path.name} is damaged: it does not hold the result that its name says")
         return record
 
     def write(self, label: str, record: Record) -> Path:
-        """Keep a record in the place of any other with its key."""
+        """Store a record in place of any other with its key."""
         tree = {**vars(record), "error": None if record.error is None else asdict(record.error)}
-        kind = ".safetensors" if any(True for _ in _tensors(record.result)) else ".json"
+        kind = ".safetensors" if _has_tensors(record.result) else ".json"
         path = self.folder / f"{label}-{record.key}{kind}"
         try:
             if kind == ".json":
@@ -165,22 +151,22 @@ class Store:
                     other.unlink(missing_ok=True)
         except OSError as error:
             raise unwritable(self.folder, error) from error
-        except SafetensorError as error:  # what the file's own writer makes of a full disk
+        except SafetensorError as error:  # raised by its writer on a full disk
             raise unwritable(self.folder, OSError(str(error))) from error
         return path
 
 
 def signature(path: Path) -> tuple[int, int] | None:
-    """Return what changes when a file is replaced; ``None`` if there is no file."""
+    """Return a value that changes when the file is replaced; ``None`` if it does not exist."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns
+    return status.st_ino, status.st_mtime_ns
 
 
 def storable(value: Any, place: str = "the result") -> Any:
-    """A result as it is kept: arrays as tensors, single numbers as such, NaN as None, tuples as lists; or a named error."""
+    """A result as files hold it: arrays as tensors, single numbers as such, NaN as None, tuples as lists; or a named error."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray | Tensor) and value.ndim == 0):
         value = value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
@@ -199,34 +185,28 @@ def storable(value: Any, place: str = "the result") -> Any:
     )
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _tensors(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _tensors(each)
+def _has_tensors(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, Tensor) or any(map(_has_tensors, parts))
 
 
 def _as_json(tree: dict[str, Any]) -> bytes:
     whole = {**tree, "kind": _KIND, "format": _FORMAT, "crc32": _checksum(tree)}
     return (json.dumps(whole, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode(
-        errors="backslashreplace"  # half a character, from the name of a file perhaps
+        errors="backslashreplace"  # half a character, perhaps from a file name
     )
 
 
 def _read_json(path: Path) -> dict[str, Any]:
     whole = json.loads(path.read_bytes())
     if not isinstance(whole, dict) or whole.pop("kind", None) != _KIND:
-        raise ValueError("it is not the record of a trial")
-    if (found := whole.pop("format", None)) != _FORMAT:
-        raise NewerFileError(f"its format {found!r} is not one that this version of calibayes reads")
+        raise ValueError("not the record of a trial")
+    if (version := whole.pop("format", None)) != _FORMAT:
+        raise NewerFileError(f"its format {version!r} is not one that this version of calibayes reads")
     if whole.pop("crc32", None) != _checksum(whole):
         raise ValueError("its checksum does not fit its contents")
     return whole
 
 
 def _checksum(tree: dict[str, Any]) -> int:
-    return zlib.crc32(canonical(tree).encode())
+    return zlib.crc32(canonical_json(tree).encode())

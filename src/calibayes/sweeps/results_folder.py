@@ -1,8 +1,9 @@
-"""The folder that results go into, and the record of how they came about."""
+"""The folder that results go into, and the software and machine that computed them."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import platform
 import tempfile
 import time
@@ -17,38 +18,38 @@ import calibayes
 from calibayes.atomic_file import UNFINISHED, atomic_file
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["clear_abandoned", "machine", "prepare", "unwritable", "versions", "write_whole"]
+__all__ = ["machine", "prepare", "unwritable", "versions", "write_json", "write_whole"]
 
 _ABANDONED = 3600.0  # seconds after which nobody is still writing a file
 
 
 def prepare(folder: Path) -> None:
-    """Make the folder, or say why nothing can be written there before minutes are spent."""
+    """Make the folder and clear away abandoned files, or raise at once if nothing can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
-        clear_abandoned(folder)
+        for left in folder.glob(f".*{UNFINISHED}"):  # of processes that were killed
+            with contextlib.suppress(FileNotFoundError):  # another process has cleared it away
+                if left.is_file() and time.time() - left.stat().st_mtime > _ABANDONED:
+                    left.unlink()
     except OSError as error:
         raise unwritable(folder, error) from error
 
 
-def clear_abandoned(folder: Path) -> None:
-    """Remove what was being written when a process was killed, but not what another one is writing now."""
-    for left in folder.glob(f".*{UNFINISHED}"):
-        with contextlib.suppress(FileNotFoundError):  # another process has cleared it away
-            if left.is_file() and time.time() - left.stat().st_mtime > _ABANDONED:
-                left.unlink()
-
-
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that whoever looks finds the old one or the whole new one."""
+    """Write a file so that readers see the old one or the whole new one."""
     with atomic_file(path) as unfinished:
         unfinished.write_bytes(content)
 
 
+def write_json(path: Path, numbers: dict[str, Any], indent: int = 2) -> None:
+    """Write numbers, lists and dicts as a JSON file."""
+    write_whole(path, (json.dumps(numbers, indent=indent, ensure_ascii=False) + "\n").encode())
+
+
 def unwritable(folder: Path, error: OSError) -> InvalidArgumentError:
-    """The error to raise when a folder does not take what is to be written."""
+    """Return the error to raise when files cannot be written to a folder."""
     return InvalidArgumentError(
         f"Cannot write to {str(folder)!r}: {error.strerror or error}. Choose another folder with --out."
     )
@@ -72,9 +73,8 @@ def machine(**others: Any) -> dict[str, Any]:
 @cache
 def _cpu() -> str:
     """The name of the processor, which `platform` does not know on Linux."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""The settings of trials: the product of lists, and what may stand in them."""
+"""The settings of trials: the product of lists, and the values that they may have."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from calibayes.errors import InvalidArgumentError
 
 __all__ = ["checked", "grid", "varying"]
 
-Settings = dict[str, Any]
 
-
-def grid(**choices: Any) -> list[Settings]:
+def grid(**choices: Any) -> list[dict[str, Any]]:
     """Every combination of values, as a list of settings for `calibayes.sweep`.
 
-    A list, tuple, range or other iterable is a choice; anything else, texts and dicts among it, is the same in all
+    A list, tuple, range or other iterable is a choice; anything else, including texts and dicts, is the same in all
     settings. The last choice changes fastest. It is a plain list: add to it, or leave out what makes no sense.
 
     Examples:
@@ -37,19 +35,19 @@ def grid(**choices: Any) -> list[Settings]:
     return [dict(zip(values, each, strict=True)) for each in product(*values.values())]
 
 
-def checked(settings: Any) -> list[Settings]:
-    """The settings as a list of plain dicts, or an error that names the one which cannot be kept in a file."""
+def checked(settings: Any) -> list[dict[str, Any]]:
+    """The settings as a list of plain dicts, or an error that names the value that a file cannot hold."""
     if isinstance(settings, Mapping | str) or not isinstance(settings, Iterable):
         raise InvalidArgumentError(
             f"Expected `settings` to be a list of dicts, one for each trial, but got {type(settings).__name__}. "
             "calibayes.grid(...) makes one."
         )
-    found = []
+    plain = []
     for place, each in enumerate(settings):
         if not isinstance(each, Mapping):
             raise InvalidArgumentError(f"Expected settings {place} to be a dict, but got {each!r}.")
-        found.append({_name(key, f"settings {place}"): _plain(value, str(key)) for key, value in each.items()})
-    return found
+        plain.append({_name(key, f"settings {place}"): _plain(value, str(key)) for key, value in each.items()})
+    return plain
 
 
 def varying(settings: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -67,12 +65,10 @@ def varying(settings: Iterable[Mapping[str, Any]]) -> list[str]:
 def _plain(value: Any, place: str) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
+    if isinstance(value, float) and not math.isfinite(value):
         raise InvalidArgumentError(f"Expected the setting `{place}` to be finite, but got {value!r}.")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
     if isinstance(value, list | tuple):
         return [_plain(each, f"{place}[{k}]") for k, each in enumerate(value)]
     if isinstance(value, Mapping):

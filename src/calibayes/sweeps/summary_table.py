@@ -5,33 +5,30 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.sweep_results import Sweep, single_values
 from calibayes.wording import did_you_mean
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 __all__ = ["summary_table"]
 
-_MOST = 7  # columns of results that fit beside one another
+_MOST = 7  # columns of results that fit side by side
 
 
-def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed") -> Table:
+def summary_table(sweep: Sweep, show: Sequence[str] = (), *, over: str = "seed") -> Table:
     """Mean and standard deviation of the numbers in the results.
 
     Args:
-        found: the trials; those that failed have no part in the numbers.
-        show: the names of the numbers, such as ``test.nll``; the first ones by default.
-        over: the setting that means are taken over.
+        sweep: the trials; failed ones do not count.
+        show: the names of the numbers, such as ``test.nll``; the first few by default.
+        over: the setting to average over.
     """
-    from rich.table import Table
-    from rich.text import Text
-
-    every = [trial.settings for trial in found if trial.error is None]
-    results = [single_values(result) for result in found.results()]
+    every = [trial.settings for trial in sweep if trial.error is None]
+    results = [single_values(result) for result in sweep.results()]
     known = list(dict.fromkeys(name for values in results for name, value in values.items() if _is_number(value)))
     done = [(settings, _numbers(values, known)) for settings, values in zip(every, results, strict=True)]
     if done and (unknown := [name for name in show if name not in known]):
@@ -39,7 +36,7 @@ def summary_table(found: Sweep, show: Sequence[str] = (), *, over: str = "seed")
         hint = f"Did you mean {same_end[0]!r}?" if same_end else did_you_mean(unknown[0], known)
         raise InvalidArgumentError(f"Expected --show to name numbers of the results, but got {unknown[0]!r}. {hint}")
     columns = list(show) or known[:_MOST]
-    names = [name for name in found.varying() if name != over]
+    names = [name for name in sweep.varying() if name != over]
     groups: dict[tuple[str, ...], list[dict[str, float]]] = {}
     for settings, numbers in done:
         groups.setdefault(tuple(str(settings.get(name, "")) for name in names), []).append(numbers)
@@ -62,21 +59,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_ODD = {None: math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as files keep what is not finite
+_ODD = {None: math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as files hold them
 
 
 def _numbers(values: dict[str, Any], known: Sequence[str]) -> dict[str, float]:
-    """Return the numbers of a result, among those that are numbers in some result.
-
-    By hand: in a data frame a number that is missing cannot be told from one that is not finite.
-    """
+    """The numbers of a result; by hand, since a data frame does not tell a missing number from one that is not finite."""
     numbers = {}
     for name in known:
         value = values.get(name, "")
         if _is_number(value):
             try:
                 numbers[name] = float(value)
-            except OverflowError:  # an integer beyond all floats
+            except OverflowError:  # an integer that is too large for a float
                 numbers[name] = math.inf if value > 0 else -math.inf
         elif value in _ODD:
             numbers[name] = _ODD[value]
@@ -84,7 +78,7 @@ def _numbers(values: dict[str, Any], known: Sequence[str]) -> dict[str, float]:
 
 
 def _mean(values: list[float]) -> str:
-    """The mean of those that are finite, and how many are not."""
+    """Format the mean of the finite values, and the number of others."""
     finite = [value for value in values if math.isfinite(value)]
     odd = f" ({len(values) - len(finite)} not finite)" if len(finite) < len(values) else ""
     if not finite:

@@ -23,7 +23,7 @@ class Trial:
 
     Attributes:
         path: its file.
-        record: what the file says; ``record.result`` is left out if it has tensors, which `result` reads.
+        record: the contents of the file, without a ``result`` that has tensors, which `result` reads.
     """
 
     path: Path
@@ -36,16 +36,16 @@ class Trial:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """Its result, or ``None`` if it failed; arrays and tensors are read from the file, each time anew."""
+        """Its result, or ``None`` if it failed; one with arrays or tensors is read from the file each time."""
         if self.path.suffix == ".json":
             return self.record.result
         try:
-            found = Store(self.path.parent).read(self.path)
+            record = Store(self.path.parent).read(self.path)
         except DamagedError as error:
-            raise DataError(f"{error}. Start the sweep again: it is computed anew.") from error
-        if found is None:
-            raise DataError(f"Expected a result in {str(self.path)!r}, but there is no such file any more.")
-        return found.result
+            raise DataError(f"{error}. Start the sweep again to compute it again.") from error
+        if record is None:
+            raise DataError(f"Expected a result in {str(self.path)!r}, but the file no longer exists.")
+        return record.result
 
     @property
     def error(self) -> Failure | None:
@@ -64,8 +64,8 @@ class Sweep:
 
     Attributes:
         trials: all of them.
-        kept: how many were known from before.
-        damaged: files that could not be read, where nothing is run again.
+        kept: the number of trials with a result from before.
+        damaged: files that `read` could not read.
     """
 
     trials: tuple[Trial, ...]
@@ -97,8 +97,8 @@ class Sweep:
     def frame(self) -> pd.DataFrame:
         """A table with a row for each trial: its settings, the single numbers and texts of its result, seconds and error.
 
-        What is deeper in a result is named by the way to it, such as ``test.nll``. Where a result has the name of another
-        column, its own is called ``result.`` and that name.
+        Nested values of a result are named by their path, such as ``test.nll``; one with the name of a setting gets the prefix
+        ``result.``.
         """
         import pandas as pd
 
@@ -122,37 +122,34 @@ def read(folder: str | Path, trial: str | None = None) -> Sweep:
     store, damaged = Store(Path(folder)), list[Path]()
     if not store.folder.is_dir():
         raise DataError(f"Expected a folder of results, but there is no folder {str(folder)!r}.")
-    found = [
-        done_trial(path, record, record.settings)
-        for path, record in store.records(lambda path, _: damaged.append(path))
-        if trial in (None, record.trial)
-    ]
-    found.sort(key=lambda each: _order(each.settings))
-    return Sweep(tuple(found), kept=len(found), damaged=tuple(damaged))
+    records = store.records(lambda path, _: damaged.append(path))
+    trials = [done_trial(path, record, record.settings) for path, record in records if trial in (None, record.trial)]
+    trials.sort(key=lambda each: _order(each.settings))
+    return Sweep(tuple(trials), kept=len(trials), damaged=tuple(damaged))
 
 
 def done_trial(path: Path, record: Record, settings: dict[str, Any]) -> Trial:
-    """A trial with its settings in the order they were given in; its tensors, if it has any, stay in the file."""
+    """A trial with its settings in the original order; tensors stay in the file."""
     return Trial(path, replace(record, settings=settings, result=record.result if path.suffix == ".json" else None))
 
 
-def single_values(result: dict[str, Any], way: str = "") -> dict[str, Any]:
-    """The numbers and texts of a result, by the way to them.
+def single_values(result: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The numbers and texts of a result, by their paths.
 
     Examples:
         >>> single_values({"test": {"nll": 0.4, "bins": [1, 2]}, "name": "a"})
         {'test.nll': 0.4, 'name': 'a'}
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in result.items():
         if isinstance(value, dict):
-            found.update(single_values(value, f"{way}{name}."))
+            values |= single_values(value, f"{prefix}{name}.")
         elif value is None or isinstance(value, bool | int | float | str):
-            found[f"{way}{name}"] = value
-    return found
+            values[f"{prefix}{name}"] = value
+    return values
 
 
 def _order(settings: dict[str, Any]) -> list[tuple[str, bool, Any]]:
-    """Numbers by size and texts by the alphabet, name by name."""
+    """Sort numbers by size and texts alphabetically, name by name."""
     numbers = {name: isinstance(value, int | float) for name, value in settings.items()}
     return [(name, not numbers[name], value if numbers[name] else str(value)) for name, value in sorted(settings.items())]

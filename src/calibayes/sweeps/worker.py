@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,126 +20,91 @@ from typing import Any, Literal
 import torch
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.identity import key
-from calibayes.sweeps.records import DamagedError, Failure, Record, Store, signature, storable
+from calibayes.sweeps.records import DamagedError, Failure, Record, Store, StoredResult, signature, storable
 from calibayes.sweeps.results_folder import machine, versions
+from calibayes.sweeps.trial_identity import result_key
 from calibayes.sweeps.trial_locks import lock_path, trial_lock
 
-__all__ = ["Job", "Outcome", "WorkerContext", "keep", "new_record", "now", "perform"]
+__all__ = ["Job", "Outcome", "WorkerContext", "keep", "new_record", "now", "perform", "stored_result"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One trial as it travels to a worker.
+    """One trial as it is sent to a worker."""
 
-    Attributes:
-        call: the pickled function; it is unpickled after the trial is claimed, since that imports its module.
-        trial: the function's name.
-        version: the version of what it means.
-        settings: what it is called with.
-        label: the beginning of the file's name.
-        failed: the signature of the file of an earlier failure, which is not taken for a result; ``None`` if there is none.
-    """
-
-    call: bytes
-    trial: str
-    version: int | str
-    settings: dict[str, Any]
-    label: str
-    failed: tuple[int, int] | None = None
+    call: bytes  # the pickled function; unpickled once the trial is locked, since that imports its module
+    trial: str  # the function's name
+    version: int | str  # the version of the function
+    settings: dict[str, Any]  # the settings it is called with
+    label: str  # the beginning of the file's name
+    failed: tuple[int, int] | None = None  # the signature of the file of an earlier failure, which does not count as a result
 
     @property
     def key(self) -> str:
-        """The name of the result in files' names."""
-        return key({"trial": self.trial, "version": self.version, "settings": self.settings})
+        """The key of the result in the names of files."""
+        return result_key(self.trial, self.version, self.settings)
 
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """The sweep that a worker works for.
+    """The sweep that a worker works for."""
 
-    Attributes:
-        folder: where the results are.
-        sweep: a name for this sweep, unlike any other's.
-        pid: the process that started it.
-        threads: how many threads a trial may use; ``None`` leaves it as it is.
-        local: whether workers are processes of this machine that should end with the one that started them.
-    """
-
-    folder: Path
-    sweep: str
-    pid: int
-    threads: int | None
-    local: bool
+    folder: Path  # for the results
+    sweep: str  # a unique name for this sweep
+    pid: int  # the process that started it
+    threads: int | None  # threads per trial; None leaves the number as it is
+    local: bool  # True if workers are processes of this machine, which end with the one that started them
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a trial.
+    """The outcome of a trial."""
 
-    Attributes:
-        key: which it was.
-        what: ``"done"`` if it ran, ``"known"`` if its result was there, ``"busy"`` if another sweep is running it,
-            ``"died"`` if its process ended before its time.
-        record: the record, if the worker does not see the folder and could not write it down.
-    """
-
-    key: str
+    key: str  # of the trial
+    # It ran; its result existed; another sweep is running it; its process was killed.
     what: Literal["done", "known", "busy", "died"]
-    record: Record | None = None
+    record: Record | None = None  # for a worker that cannot see the folder, and so could not write it
+
+
+_serving: set[int] = set()  # the processes that this one is a worker of
 
 
 def perform(job: Job, context: WorkerContext, wait: bool) -> Outcome:
-    """Run a trial and keep its result, unless it is there, or is being made by another process and we do not ``wait``."""
-    with _settled(context):
+    """Run a trial and store its result, unless it exists, or another process is running it and we do not ``wait``."""
+    with _prepared_process(context):
         if not lock_path(context.folder, context.sweep).exists():
-            # A machine that does not see the folder: whoever started the sweep writes the result down.
+            # A machine that cannot see the folder: the process that started the sweep writes the result.
             return Outcome(job.key, "done", _run(job, context))
         store = Store(context.folder)
         with trial_lock(lock_path(context.folder, job.key), context.sweep, wait=wait) as ours:
             if not ours:
                 return Outcome(job.key, "busy")
-            if _is_known(store, job):
+            if stored_result(store, job) is not None:
                 return Outcome(job.key, "known")
             keep(store, job, _run(job, context))
             return Outcome(job.key, "done")
 
 
 def keep(store: Store, job: Job, record: Record) -> None:
-    """Write a record down; a result that no file can hold is kept as a failure that says so."""
+    """Write a record; a result that no file can hold becomes a failure that says so."""
     try:
         store.write(job.label, record)
-    except InvalidArgumentError:  # the folder's fault
+    except InvalidArgumentError:  # the folder cannot be written to
         raise
     except (ValueError, TypeError, RuntimeError) as raised:
         store.write(job.label, replace(record, result=None, error=_failure(raised)))
 
 
 def new_record(
-    job: Job,
-    *,
-    result: dict[str, Any] | None = None,
-    error: Failure | None = None,
-    started: str,
-    seconds: float,
-    threads: int | None,
+    job: Job, result: dict[str, Any] | None, error: Failure | None, started: str, seconds: float, threads: int | None
 ) -> Record:
-    """The record of a trial that ended here and now."""
-    return Record(
-        trial=job.trial,
-        version=job.version,
-        settings=job.settings,
-        result=result,
-        error=error,
-        started=started,
-        seconds=seconds,
-        versions=versions(),
-        machine=machine(host=socket.gethostname(), threads=threads),
-    )
+    """The record of a trial that has just ended."""
+    on = machine(host=socket.gethostname(), threads=threads)
+    return Record(job.trial, job.version, job.settings, result, error, started, seconds, versions(), on)
 
 
 def now() -> str:
-    """The time, for the record."""
+    """The current time as a text."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -148,62 +113,53 @@ def _run(job: Job, context: WorkerContext) -> Record:
     result, error = None, None
     try:
         function = pickle.loads(job.call)
-        found = function(copy.deepcopy(job.settings))
-        if not isinstance(found, Mapping):
-            raise TypeError(f"Expected the trial to return a dict, but got {found!r} ({type(found).__name__}).")
-        result = storable(found)
+        returned = function(copy.deepcopy(job.settings))
+        if not isinstance(returned, Mapping):
+            raise TypeError(f"Expected the trial to return a dict, but got {returned!r} ({type(returned).__name__}).")
+        result = storable(returned)
     except BaseException as raised:  # sys.exit() in a trial ends the trial, not its worker
         if isinstance(raised, KeyboardInterrupt) and context.pid not in _serving:
             raise
         error = _failure(raised)
-    seconds = time.monotonic() - begin
-    return new_record(job, result=result, error=error, started=started, seconds=seconds, threads=context.threads)
+    return new_record(job, result, error, started, time.monotonic() - begin, context.threads)
 
 
 def _failure(raised: BaseException) -> Failure:
     try:
         message = str(raised)
-    except Exception:  # an error of the user's own may not know how to say itself
+    except Exception:  # a user's error class may have a broken __str__
         message = "an error that cannot be shown"
     return Failure(type(raised).__name__, message, traceback.format_exc())
 
 
-def _is_known(store: Store, job: Job) -> bool:
-    """Return True if there is a result other than the failure that the sweep found when it started."""
+def stored_result(store: Store, job: Job, damaged: Callable[[DamagedError], None] = lambda error: None) -> StoredResult | None:
+    """The job's result, unless it is missing, damaged, or the failure that the sweep found when it started."""
     path = store.find(job.key, job.label)
-    if path is None:
-        return False
     try:
-        record = store.read(path)
-    except DamagedError:
-        return False
-    return record is not None and (record.error is None or signature(path) != job.failed)
+        record = None if path is None else store.read(path)
+    except DamagedError as error:
+        damaged(error)
+        return None
+    if path is None or record is None or (record.error is not None and job.failed == signature(path)):
+        return None
+    return StoredResult(path, record)
 
 
 @contextmanager
-def _settled(context: WorkerContext) -> Iterator[None]:
-    """Take as many threads as are given; a process of its own leaves Ctrl-C to the one that started it."""
+def _prepared_process(context: WorkerContext) -> Iterator[None]:
+    """Set the number of threads; a worker process leaves Ctrl-C to the process that started it."""
     before = torch.get_num_threads()
     if context.threads is not None:
         torch.set_num_threads(context.threads)
-    if os.getpid() != context.pid and context.local:
-        _serve(context.pid)
+    if os.getpid() != context.pid and context.local and context.pid not in _serving:
+        _serving.add(context.pid)
+        os.environ.pop("WORLD_SIZE", None)  # a trial runs in one process, also if torchrun started the sweep
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_end_with, args=(context.pid,), daemon=True).start()
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-_serving: set[int] = set()
-
-
-def _serve(master: int) -> None:
-    if master in _serving:
-        return
-    _serving.add(master)
-    os.environ.pop("WORLD_SIZE", None)  # a trial is one process's, whoever started the sweep
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(master,), daemon=True).start()
 
 
 def _end_with(master: int) -> None:

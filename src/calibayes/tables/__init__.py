@@ -1,15 +1,14 @@
-"""The one reader of tables: CSV, JSON lines, Parquet and Excel files as blocks of rows, each cell with its place."""
+"""The one reader of tables: CSV, JSON lines, Parquet and Excel files as blocks of rows that know where each cell is."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from calibayes.tables.delimited import DelimitedFile
-from calibayes.tables.excel import ExcelFile
 from calibayes.tables.formats import check_file, file_problem
-from calibayes.tables.json_lines import JsonLinesFile
 from calibayes.tables.options import TableOptions
 from calibayes.tables.parquet import ParquetTable, frame_block
+from calibayes.tables.record_files import ExcelFile, JsonLinesFile
 from calibayes.tables.table_file import RowBlock, RowSource, TableFile, UnnamedRows
 
 __all__ = ["RowBlock", "RowSource", "TableFile", "TableOptions", "UnnamedRows", "frame_block", "open_table"]
@@ -20,16 +19,15 @@ _READERS: dict[str, type[DelimitedFile | JsonLinesFile | ParquetTable | ExcelFil
     ".parquet": ParquetTable,
     ".xlsx": ExcelFile,
 }
-_WITHOUT_HEADER = (".csv", ".xlsx")
 
 
 def open_table(path: Path, options: TableOptions | None = None) -> TableFile:
-    """Open a table in a file; what is not one is refused with the reason.
+    """Open a table in a file; raise a `DataError` that says why if it is not one.
 
     Args:
         path: a file ending in ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson`` (each also with ``.gz``), ``.parquet`` or
             ``.xlsx``.
-        options: how its text is written.
+        options: the format of its text.
 
     Examples:
         >>> from tempfile import mkdtemp
@@ -41,6 +39,6 @@ def open_table(path: Path, options: TableOptions | None = None) -> TableFile:
     """
     options = options or TableOptions()
     kind = check_file(path, options)
-    if not options.header and kind not in _WITHOUT_HEADER:
-        raise file_problem(path, f"a {kind} file has names of its own. Leave --no-header out.")
+    if not options.header and kind not in (".csv", ".xlsx"):
+        raise file_problem(path, f"a {kind} file names its columns itself. Leave --no-header out.")
     return _READERS[kind](path, options)

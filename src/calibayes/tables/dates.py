@@ -1,4 +1,4 @@
-"""Texts as dates: ISO 8601, or a format that the user names."""
+"""Texts as dates: ISO 8601, or a format named by the user."""
 
 from __future__ import annotations
 
@@ -20,21 +20,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def looks_like_dates(cells: Any, date_format: str | None) -> npt.NDArray[np.bool_]:
-    """Return which cells hold a date, perhaps with a time of day, are empty, or say that it is missing.
-
-    Args:
-        cells: an Arrow array of trimmed texts.
-        date_format: how dates may be written besides ISO 8601, as ``datetime.strptime`` has it.
-    """
+    """Return which trimmed texts of an Arrow array hold a date, in ISO 8601 or ``date_format``, are empty or say "missing"."""
     from pyarrow import compute
 
     iso = compute.match_substring_regex(cells, _ISO).fill_null(False)
-    found: npt.NDArray[np.bool_] = compute.or_(iso, says_missing(cells)).to_numpy(zero_copy_only=False)
-    if date_format is None or found.all():
-        return found
+    good: npt.NDArray[np.bool_] = compute.or_(iso, says_missing(cells)).to_numpy(zero_copy_only=False)
+    if date_format is None or good.all():
+        return good
     coded = cells.dictionary_encode()
     dates = np.array([_in_format(text, date_format) is not None for text in coded.dictionary.to_pylist()] + [False])
-    return np.asarray(found | dates[coded.indices.fill_null(len(dates) - 1).to_numpy(zero_copy_only=False)])
+    return np.asarray(good | dates[coded.indices.fill_null(len(dates) - 1).to_numpy(zero_copy_only=False)])
 
 
 def date_parts(block: RowBlock, name: str) -> Floats:

@@ -1,13 +1,13 @@
 """Delimited text files (.csv, .tsv, .txt, also gzipped) as tables.
 
-Arrow parses whole records, block by block, from memory: it never calls back into Python, so that no thread of its own is left
-with a Python object when the process ends. What Arrow refuses is read again by the csv module, which knows the line.
+Arrow parses whole records, block by block, from memory: it never calls back into Python, so none of its threads is left with a
+Python object when the process ends. What Arrow rejects is read again by the csv module, which knows the line.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Generator, Iterable, Iterator, Sequence, Set
+from collections.abc import Generator, Iterator, Sequence, Set
 from contextlib import closing
 from functools import cached_property
 from itertools import chain, islice
@@ -44,19 +44,15 @@ class DelimitedFile(TableFile):
 
     @cached_property
     def sample(self) -> Sequence[Sequence[str | None]]:
-        """The cells of the first rows."""
         return [cells for cells in self._layout.sample if len(cells) == len(self.names)]
 
     def row_name(self, row: int) -> str:
-        """Return the line on which a row starts."""
         return f"line {self._record(row)[0]}"
 
     def cell(self, row: int, column: str) -> str:
-        """Return the text of a cell."""
         return self._record(row)[1][self._places[column]]
 
     def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
-        """Yield all rows in blocks."""
         wanted, first = self.chosen(columns), 0
         with named_errors(self.path, self.options.encoding), closing(self._whole_records()) as parts:
             for data in parts:
@@ -89,7 +85,7 @@ class DelimitedFile(TableFile):
             yield rest if end == len(rest) + 1 else None
 
     def _parsed(self, data: bytes, columns: Sequence[str], numbers: Set[str]) -> Any:
-        """Return whole records as an Arrow table, numbers as texts where one of them is odd; None if Arrow refuses them."""
+        """Return whole records as an Arrow table, numbers as texts where one of them is odd; None if Arrow rejects them."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -129,12 +125,10 @@ class DelimitedFile(TableFile):
 
     def _width_hint(self, cells: list[str]) -> str:
         mark = self._layout.delimiter
-        if len(cells) < len(self.names):
-            return f"It is {shown(mark.join(cells))}. Is it cut off, or a quotation mark not closed?"
-        return (
-            f"It is {shown(mark.join(cells))}. Put cells that hold a {shown(mark)} in quotes, write numbers with a decimal "
-            "point, or name the delimiter: --delimiter."
-        )
+        hint = "Is it cut off, or a quotation mark not closed?"
+        if len(cells) > len(self.names):
+            hint = f"Put cells that hold a {shown(mark)} in quotes, write numbers with a decimal point, or pass --delimiter."
+        return f"It is {shown(mark.join(cells))}. {hint}"
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield each row with its line; a quotation mark that is never closed is an error at the end."""
@@ -144,7 +138,8 @@ class DelimitedFile(TableFile):
             for _ in islice(lines, self._layout.lines):
                 pass
             before: tuple[int, list[str]] | None = None
-            for record in csv_records(self.path, _then(lines, _END), self._layout.delimiter, self._layout.lines):
+            # A line end first: a last line without one must not run into the sentinel.
+            for record in csv_records(self.path, chain(lines, ["\n", _END]), self._layout.delimiter, self._layout.lines):
                 if before is not None:
                     yield before
                 before = record
@@ -161,8 +156,8 @@ class DelimitedFile(TableFile):
 def record_end(data: bytes, delimiter: bytes) -> int | None:
     """Return how many bytes of ``data``, which starts with a record, are whole records; None if its quotes are irregular.
 
-    Quotes are regular if each that opens follows a delimiter or a line end, and each that closes precedes one: then every
-    second one opens, and no record has to be parsed to know where it ends.
+    Quotes are regular if each opening one follows a delimiter or a line end, and each closing one precedes one: then every
+    second quote opens, and the end of a record is known without parsing it.
 
     Examples:
         >>> record_end(b'a,"b\\nc"\\nd,"e\\n', b",")
@@ -201,10 +196,3 @@ def _utf8_parts(path: Path, encoding: str) -> Generator[bytes, None, None]:
         while data := stream.read(_READ_BYTES):
             yield decoder.decode(data).encode()
         yield decoder.decode(b"", final=True).encode()
-
-
-def _then(lines: Iterable[str], end: str) -> Iterator[str]:
-    yield from lines
-    # A last line without a line end must not run into the sentinel.
-    yield "\n"
-    yield end

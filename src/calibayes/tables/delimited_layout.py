@@ -1,4 +1,4 @@
-"""How a delimited text file is laid out: its delimiter, its header and its first rows."""
+"""The layout of a delimited text file: its delimiter, its header and its first rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibayes.tables.formats import file_problem, is_utf8, open_lines, other_encoding
+from calibayes.tables.formats import file_problem, is_utf8, not_in_encoding, open_lines
 from calibayes.tables.numbers import is_number
 from calibayes.tables.options import TableOptions
 from calibayes.tables.table_file import SAMPLE_ROWS
@@ -26,36 +26,20 @@ _SEPARATOR_LINE = re.compile(r"sep=([,;\t])\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class DelimitedLayout:
-    """How a delimited file is laid out.
-
-    Attributes:
-        delimiter: what stands between two cells.
-        header: the cells of the header, or of the first row where there is no header.
-        line: the line of the header.
-        offset: how many bytes stand before the first data row.
-        lines: how many lines stand before the first data row.
-        sample: the cells of the first data rows.
-    """
+    """The layout of a delimited file."""
 
     delimiter: str
-    header: tuple[str, ...]
-    line: int
-    offset: int
-    lines: int
-    sample: tuple[list[str], ...]
+    header: tuple[str, ...]  # its cells, or those of the first row where there is no header
+    line: int  # of the header
+    offset: int  # bytes before the first data row
+    lines: int  # before the first data row
+    sample: tuple[list[str], ...]  # the cells of the first data rows
 
 
 def csv_records(path: Path, lines: Iterable[str], delimiter: str, before: int = 0) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cells of each record that is not blank, and the line it starts on.
-
-    Args:
-        path: the file, for messages.
-        lines: its lines, or those after the first ``before``.
-        delimiter: what stands between two cells.
-        before: how many lines were left out.
-    """
+    """Yield the cells of each record that is not blank, and the line it starts on; ``lines`` are those after ``before``."""
     reader = csv.reader(lines, delimiter=delimiter)
-    # The limit of the csv module is for all its readers; a long text beside the numbers may well exceed it.
+    # The limit is shared by all readers of the csv module; a long text beside the numbers may well exceed it.
     limit = csv.field_size_limit(_LONGEST_CELL)
     line = before + 1
     try:
@@ -80,7 +64,9 @@ def find_layout(path: Path, options: TableOptions) -> DelimitedLayout:
         delimiter = delimiter or separator[1]
         size, skipped, head = size + len(head[0].encode()), 1, head[1:]
     marks = [delimiter] if delimiter else [mark for mark in _DELIMITERS if mark != options.decimal]
-    candidates = {mark: _rows(path, head, mark, skipped, whole) for mark in marks}
+    candidates = {mark: list(csv_records(path, head, mark, skipped)) for mark in marks}
+    if not whole:  # the last record of a part of the file may be cut short inside quotes
+        candidates = {mark: rows if len(rows) < 3 else rows[:-1] for mark, rows in candidates.items()}
     mark = max(candidates, key=lambda mark: _fit([cells for _, cells in candidates[mark]]))
     rows = candidates[mark]
     if not rows:
@@ -88,40 +74,35 @@ def find_layout(path: Path, options: TableOptions) -> DelimitedLayout:
     line, header = rows[0]
     bad = next((name for name in header if not is_utf8(name)), None)
     if bad is not None:
-        what = f"{shown(bad)} is not {options.encoding} text. {other_encoding(options.encoding)}"
-        raise file_problem(path, what, f"line {line}")
+        raise file_problem(path, not_in_encoding(shown(bad), options.encoding), f"line {line}")
     _check_delimiter(path, [cells for _, cells in rows], delimiter, line)
-    if not options.header:
-        return DelimitedLayout(mark, tuple(header), line, size, skipped, tuple(cells for _, cells in rows))
-    if len(rows) == 1:
+    sample = tuple(cells for _, cells in rows[options.header :])
+    if not sample:
         what = f"there is a header ({listed(header)}), but no row below it. Write one line for each example."
         raise file_problem(path, what)
-    consumed = _header_lines(head, mark)
-    size += sum(len(line.encode(errors="surrogateescape")) for line in head[:consumed])
-    return DelimitedLayout(mark, tuple(header), line, size, skipped + consumed, tuple(cells for _, cells in rows[1:]))
+    if options.header:
+        # Blank lines above the header count, and a quoted name may span several.
+        reader = csv.reader(head, delimiter=mark)
+        next(filter(None, reader))
+        size += sum(len(line.encode(errors="surrogateescape")) for line in head[: reader.line_num])
+        skipped += reader.line_num
+    return DelimitedLayout(mark, tuple(header), line, size, skipped, sample)
 
 
 def _check_delimiter(path: Path, rows: list[list[str]], delimiter: str | None, line: int) -> None:
-    """Raise if all rows are one cell, but another delimiter would split each of them alike."""
+    """Raise if all rows are one cell, but another delimiter would split each into the same number of cells."""
     if any(len(cells) > 1 for cells in rows):
         return
     for mark in _OTHER_DELIMITERS:
         counts = {cells[0].count(mark) for cells in rows}
         if len(counts) == 1 and counts != {0}:
-            looked = f"no {shown(delimiter)}" if delimiter else "no comma, semicolon or tab"
-            what = f"there is {looked} in {shown(rows[0][0])}, so there is one column only. "
+            missing = f"no {shown(delimiter)}" if delimiter else "no comma, semicolon or tab"
+            what = f"there is {missing} in {shown(rows[0][0])}, so there is only one column. "
             raise file_problem(path, what + f"Name the delimiter: --delimiter '{mark}'.", f"line {line}")
 
 
-def _header_lines(head: list[str], delimiter: str) -> int:
-    """Return how many lines end with the header: blank ones above it count, and a quoted name may span several."""
-    reader = csv.reader(head, delimiter=delimiter)
-    next(filter(None, reader))
-    return reader.line_num
-
-
 def _head(path: Path, encoding: str) -> tuple[list[str], bool]:
-    """Return the first lines of a file, and whether they are the whole of it."""
+    """Return the first lines of a file, and True if they are all of it."""
     head: list[str] = []
     characters = 0
     with open_lines(path, encoding) as lines:
@@ -132,12 +113,6 @@ def _head(path: Path, encoding: str) -> tuple[list[str], bool]:
             head.append(line)
             characters += len(line)
     return head, True
-
-
-def _rows(path: Path, head: list[str], delimiter: str, before: int, whole: bool) -> list[tuple[int, list[str]]]:
-    rows = list(csv_records(path, head, delimiter, before))
-    # The last record of a part of the file may be cut short inside quotes.
-    return rows if whole or len(rows) < 3 else rows[:-1]
 
 
 def _fit(rows: list[list[str]]) -> tuple[bool, bool, int, int]:

@@ -1,4 +1,4 @@
-"""Which format a file has, by its name and its first bytes; how its bytes are opened."""
+"""The format of a file, by its name and first bytes; opening files as bytes and lines."""
 
 from __future__ import annotations
 
@@ -15,16 +15,7 @@ from calibayes.errors import DataError
 from calibayes.tables.options import TableOptions
 from calibayes.wording import shown, shown_path
 
-__all__ = [
-    "check_file",
-    "check_regular",
-    "file_problem",
-    "is_utf8",
-    "named_errors",
-    "open_bytes",
-    "open_lines",
-    "other_encoding",
-]
+__all__ = ["check_file", "check_regular", "file_problem", "is_utf8", "named_errors", "not_in_encoding", "open_lines"]
 
 _ENDINGS = {".csv": ".csv", ".tsv": ".csv", ".txt": ".csv", ".jsonl": ".jsonl", ".ndjson": ".jsonl"}
 _TEXT = frozenset(_ENDINGS.values())
@@ -53,12 +44,12 @@ _NOT_FILES = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_IS
 
 
 def file_problem(path: Path, what: str, where: str = "") -> DataError:
-    """Return the error to raise for what is wrong with a file, at ``where`` in it."""
+    """Return the error for what is wrong with a file, at ``where`` in it."""
     return DataError(f"{shown_path(path)}, {where}: {what}" if where else f"{shown_path(path)}: {what}")
 
 
 def check_regular(path: Path) -> None:
-    """Raise unless a path leads to a file: a pipe or a device might never end, and cannot be read twice."""
+    """Raise unless a path is a regular file: a pipe or a device might never end, and cannot be read twice."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -68,20 +59,14 @@ def check_regular(path: Path) -> None:
     if stat.S_ISDIR(mode):
         raise file_problem(path, "this is a folder. Name a file in it.")
     if not stat.S_ISREG(mode):
-        kind = next((name for test, name in _NOT_FILES if test(mode)), "no file")
-        raise file_problem(path, f"this is {kind}. Write what it gives to a file, and name that.")
+        kind = next((name for test, name in _NOT_FILES if test(mode)), "not a file")
+        raise file_problem(path, f"this is {kind}. Write its output to a file, and name that file.")
 
 
 def check_file(path: Path, options: TableOptions, also: tuple[str, ...] = ()) -> str:
-    """Return the format of a file that is there, is not empty, and begins like a file of its format.
+    """Check that a file exists, is not empty and begins like a file of its format, and return the format.
 
-    Args:
-        path: the file.
-        options: whose encoding says which text files may hold zero bytes.
-        also: endings that are read besides those of tables.
-
-    Returns:
-        ``".csv"`` for any delimited text, ``".jsonl"``, ``".parquet"``, ``".xlsx"``, or one of ``also``.
+    The format is ``".csv"`` for any delimited text, ``".jsonl"``, ``".parquet"``, ``".xlsx"``, or one of the endings ``also``.
     """
     check_regular(path)
     kind = _format_by_name(path, also)
@@ -121,21 +106,21 @@ def _format_by_name(path: Path, also: tuple[str, ...]) -> str:
 
 @contextmanager
 def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
-    """Turn what goes wrong while a file is read into a `DataError` that names the file."""
+    """Turn errors while a file is read into a `DataError` that names the file."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise file_problem(path, f"the gzip file is damaged or cut off ({shown(error)}). Write or copy it again.") from None
     except UnicodeError as error:
-        raise file_problem(path, f"this is not {encoding} text ({shown(error)}). {other_encoding(encoding)}") from None
+        raise file_problem(path, not_in_encoding("this", encoding, f" ({shown(error)})")) from None
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
-def other_encoding(encoding: str) -> str:
-    """Say what to do with text that is not in this encoding."""
+def not_in_encoding(what: str, encoding: str, reason: str = "") -> str:
+    """Say that something is not text in the encoding of its file, and what to do."""
     example = "latin-1" if encoding == "utf-8" else "utf-8"
-    return f"Save the file as UTF-8, or name its encoding, like --encoding {example}."
+    return f"{what} is not {encoding} text{reason}. Save the file as UTF-8, or name its encoding, like --encoding {example}."
 
 
 def open_bytes(path: Path) -> IO[bytes]:

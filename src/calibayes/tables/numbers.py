@@ -1,4 +1,4 @@
-"""Texts as numbers: for many columns at once, with the cells that hold none."""
+"""Texts as numbers, for many columns at once; the spellings of numbers and of missing values."""
 
 from __future__ import annotations
 
@@ -12,40 +12,24 @@ import numpy.typing as npt
 
 from calibayes.wording import shown
 
-__all__ = [
-    "MISSING",
-    "Floats",
-    "ParsedNumbers",
-    "columns_at_once",
-    "is_number",
-    "not_finite",
-    "number_problem",
-    "parse_numbers",
-    "says_missing",
-]
-
 Floats = npt.NDArray[np.float64]
 
-#: What people write, in any case, where a number is missing.
+#: What people write, in upper or lower case, where a number is missing.
 MISSING = frozenset({"nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nil", "-", "?", "."})
 _NUMBER = {mark: rf"^[+-]?(?:\d+{point}?\d*|{point}\d+)(?:[eE][+-]?\d+)?$" for mark, point in ((".", r"\."), (",", ","))}
 _COMPILED = {mark: re.compile(rf"\s*{pattern[1:-1]}\s*", re.ASCII) for mark, pattern in _NUMBER.items()}
 _INFINITE = re.compile(r"[+-]?(?:inf|infinity|∞)", re.IGNORECASE)
 _COMMA = re.compile(r"[+-]?[\d.,'\s]*,[\d.,'\s]*(?:[eE][+-]?\d+)?", re.ASCII)
-_CELLS = 1 << 21  # looked at together, so that wide tables are as fast as long ones
+_WHOLE_NUMBER = re.compile(r"([+-]?)0*(\d+)(?:\.0*)?", re.ASCII)
+_CELLS = 1 << 21  # parsed together, so that wide tables are as fast as long ones
 
 
 @dataclass(frozen=True, eq=False)
 class ParsedNumbers:
-    """Columns of texts as numbers.
+    """Columns of texts as numbers."""
 
-    Attributes:
-        values: float64 ``[n, k]``, NaN where there is no number.
-        good: ``[n, k]``, whether a cell holds a number or nothing, or says that it is missing.
-    """
-
-    values: Floats
-    good: npt.NDArray[np.bool_]
+    values: Floats  # [n, k], NaN where there is no number
+    good: npt.NDArray[np.bool_]  # [n, k], whether a cell holds a number or nothing, or says that it is missing
 
     def first_bad(self) -> tuple[int, int] | None:
         """Return the row and column of the first cell that should hold a number and does not."""
@@ -77,7 +61,7 @@ def parse_numbers(columns: Sequence[Any], decimal: str = ".") -> ParsedNumbers:
 
 
 def columns_at_once(rows: int) -> int:
-    """Return how many columns of so many rows are best parsed together: enough to be fast, few enough for memory."""
+    """Return the number of columns to parse together: enough to be fast, few enough for memory."""
     return max(1, _CELLS // max(rows, 1))
 
 
@@ -112,8 +96,26 @@ def is_number(cell: str | None, decimal: str = ".") -> bool:
     return cell is not None and _COMPILED[decimal].fullmatch(cell) is not None
 
 
+def label_key(text: str) -> str:
+    """Return the same text for all spellings of a label: ``3``, ``3.0`` and `` 3``, ``True`` and ``true``.
+
+    Examples:
+        >>> label_key("3.0"), label_key(" 03"), label_key("-0"), label_key("TRUE"), label_key("Cat ")
+        ('3', '3', '0', 'true', 'Cat')
+    """
+    text = text.strip()
+    if number := _WHOLE_NUMBER.fullmatch(text):
+        return number[2] if number[1] != "-" or number[2] == "0" else "-" + number[2]
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def is_whole_number(text: str) -> bool:
+    """Return True if a text is a whole number, also one written ``3.0``."""
+    return _WHOLE_NUMBER.fullmatch(text.strip()) is not None
+
+
 def number_problem(cell: str, decimal: str = ".") -> str:
-    """Say what keeps the text of a cell from being a number, and how to write it.
+    """Say why the text of a cell is not a number, and how to write it.
 
     Examples:
         >>> number_problem("50%")
@@ -125,7 +127,7 @@ def number_problem(cell: str, decimal: str = ".") -> str:
     if _INFINITE.fullmatch(text):
         return not_finite(cell, np.inf)
     if decimal == "," and "." in text and is_number(text):
-        return f"{shown(cell)} has a decimal point, but --decimal says that numbers have a comma. Write them all alike."
+        return f"{shown(cell)} has a decimal point, but with --decimal ',' numbers have a comma. Write them all the same way."
     if decimal == "." and _COMMA.fullmatch(text):
         advice = "Write numbers with a decimal point and without thousands separators, like 0.25, or pass --decimal ','."
         return f"{shown(cell)} has a comma. {advice}"

@@ -1,4 +1,4 @@
-"""How the text of a table is written, where the file cannot say it."""
+"""The format of a table's text, where the file itself cannot say it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SAMPLE_DATE = datetime(2023, 11, 29)
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """How the text of a table is written; every command that reads a table has these options.
+    """The format of a table's text; every command that reads a table has these options.
 
     Attributes:
         encoding: of text files.
         delimiter: between the cells of a CSV file; detected from the first rows if None.
-        decimal: the decimal mark of numbers that are written as text, ``"."`` or ``","``.
-        date_format: how dates are written, as ``datetime.strptime`` has it; ISO 8601 dates are read in any case.
-        header: whether the first row has the column names; without one the columns are ``column1``, ``column2`` and so on.
+        decimal: the decimal mark of numbers written as text, ``"."`` or ``","``.
+        date_format: of dates, as in ``datetime.strptime``; ISO 8601 dates are always read.
+        header: whether the first row has the column names; otherwise the columns are ``column1``, ``column2`` and so on.
 
     Examples:
         >>> TableOptions(encoding="Latin1", decimal=",")
@@ -38,9 +38,7 @@ class TableOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", _codec_name(self.encoding))
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise InvalidArgumentError(
-                f"Expected `delimiter` to be one character, like ',' or ';', but got {self.delimiter!r}."
-            )
+            raise InvalidArgumentError(f"Expected `delimiter` to be one character like ',' or ';', but got {self.delimiter!r}.")
         if self.decimal not in (".", ","):
             raise InvalidArgumentError(f"Expected `decimal` to be '.' or ',', but got {self.decimal!r}.")
         if self.delimiter == self.decimal:
@@ -53,12 +51,11 @@ class TableOptions:
 
 def _codec_name(encoding: str) -> str:
     try:
-        "".encode(encoding)  # refuses codecs that are not for text, such as hex
+        "".encode(encoding)  # rejects codecs that are not for text, such as hex
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise InvalidArgumentError(
-            f"Expected `encoding` to be one like utf-8, latin-1, cp1252 or utf-16, but got {encoding!r}."
-        ) from None
+        wanted = "one like utf-8, latin-1, cp1252 or utf-16"
+        raise InvalidArgumentError(f"Expected `encoding` to be {wanted}, but got {encoding!r}.") from None
 
 
 def _is_date_format(text: str) -> bool:

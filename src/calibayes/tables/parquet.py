@@ -23,7 +23,7 @@ _BATCH_ROWS = 1 << 16
 
 @final
 class ParquetTable(TableFile):
-    """A Parquet file; its columns may be of any type of numbers, dates or texts."""
+    """A Parquet file, with columns of any type of numbers, dates or texts."""
 
     def __init__(self, path: Path, options: TableOptions) -> None:
         from pyarrow import parquet
@@ -38,8 +38,9 @@ class ParquetTable(TableFile):
 
     @cached_property
     def sample(self) -> Sequence[Sequence[str | None]]:
-        """The cells of the first rows."""
-        names = [name for name in self.names if not self._is_nested(name)]
+        from pyarrow import types
+
+        names = [name for name in self.names if not types.is_nested(self._schema.field(name).type)]
         for batch in self._batches(names, SAMPLE_ROWS):
             cells = {name: texts(batch.column(name), name, self).to_pylist() for name in names}
             empty: list[str | None] = [None] * batch.num_rows
@@ -47,11 +48,9 @@ class ParquetTable(TableFile):
         return []
 
     def row_name(self, row: int) -> str:
-        """Return the number of a row."""
         return f"row {row + 1}"
 
     def cell(self, row: int, column: str) -> str:
-        """Return a value as a text."""
         for batch in self._batches([column]):
             if row < batch.num_rows:
                 value = batch.column(column)[row].as_py()
@@ -60,7 +59,6 @@ class ParquetTable(TableFile):
         raise IndexError(row)
 
     def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
-        """Yield all rows in blocks."""
         import pyarrow as pa
 
         wanted, first = self.chosen(columns), 0
@@ -70,14 +68,16 @@ class ParquetTable(TableFile):
                 raise self.problem(what, column=name)
         for batch in self._batches(wanted):
             columns_read = {
-                name: pa.array(_floats(batch.column(name))) if name in numbers else texts(batch.column(name), name, self)
+                name: batch.column(name).cast(pa.float64(), safe=False).fill_null(np.nan)
+                if name in numbers
+                else texts(batch.column(name), name, self)
                 for name in wanted
             }
             yield self.block(pa.table(columns_read), first)
             first += batch.num_rows
 
     def _batches(self, columns: Sequence[str], rows: int = _BATCH_ROWS) -> Iterator[Any]:
-        """Yield the columns, and perhaps others: a name with a point in it also stands for fields inside columns."""
+        """Yield the columns, and perhaps others: a name with a dot in it also matches fields inside columns."""
         from pyarrow import parquet
 
         with self._whole(), parquet.ParquetFile(self.path) as file:
@@ -90,18 +90,13 @@ class ParquetTable(TableFile):
         try:
             yield
         except (ArrowException, OSError) as error:
-            raise self.problem(f"this is not a whole Parquet file ({shown(error)}). Write or copy it again.") from None
+            raise self.problem(f"this is not a complete Parquet file ({shown(error)}). Write or copy it again.") from None
 
     def _is_number(self, name: str) -> bool:
         from pyarrow import types
 
         kind = self._schema.field(name).type
         return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
-
-    def _is_nested(self, name: str) -> bool:
-        from pyarrow import types
-
-        return bool(types.is_nested(self._schema.field(name).type))
 
 
 def frame_block(frame: Any, options: TableOptions | None = None) -> RowBlock:
@@ -114,9 +109,8 @@ def frame_block(frame: Any, options: TableOptions | None = None) -> RowBlock:
             frame = pa.table({str(name): pa.array(cells) for name, cells in frame.items()})
         table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, AttributeError, TypeError) as error:
-        raise DataError(
-            f"Expected a pandas frame, an Arrow table or a dict of columns, but got {type(frame).__name__} ({shown(error)})."
-        ) from None
+        got = f"{type(frame).__name__} ({shown(error)})"
+        raise DataError(f"Expected a pandas frame, an Arrow table or a dict of columns, but got {got}.") from None
     names = [name for name in table.column_names if name.strip()]
     repeated = next((name for name in names if table.schema.get_field_index(name) < 0), None)
     if repeated is not None:
@@ -126,7 +120,7 @@ def frame_block(frame: Any, options: TableOptions | None = None) -> RowBlock:
 
 
 def texts(column: Any, name: str, source: RowSource) -> Any:
-    """Return an Arrow column of any type as texts, as a CSV file would have them; null where there is nothing."""
+    """Return an Arrow column of any type as texts as in a CSV file; null where there is nothing."""
     import pyarrow as pa
     from pyarrow import compute, types
 
@@ -138,18 +132,11 @@ def texts(column: Any, name: str, source: RowSource) -> Any:
         cells = [None if value is None else value.decode("utf-8", "surrogateescape") for value in column.to_pylist()]
         bad = next((cell for cell in cells if cell is not None and not is_utf8(cell)), None)
         if bad is not None:
-            raise source.problem(
-                f"the column holds bytes that are not UTF-8 text, {shown(bad)}. Store texts in it.", column=name
-            )
+            what = f"the column holds bytes that are not UTF-8 text, {shown(bad)}. Store texts in it."
+            raise source.problem(what, column=name)
         return pa.array(cells, pa.large_string())
     if not types.is_floating(column.type):
         return column.cast(pa.large_string())
     cells = compute.if_else(compute.is_nan(column), None, column).cast(pa.large_string())
     decimal = source.options.decimal
     return cells if decimal == "." else compute.replace_substring(cells, ".", decimal)
-
-
-def _floats(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64)

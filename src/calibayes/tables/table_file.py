@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.errors import DataError
-from calibayes.tables.formats import file_problem, is_utf8, other_encoding
+from calibayes.tables.formats import file_problem, is_utf8, not_in_encoding
 from calibayes.tables.numbers import is_number, number_problem, parse_numbers
 from calibayes.tables.options import TableOptions
 from calibayes.wording import counted, listed, shown
 
-__all__ = ["SAMPLE_ROWS", "RecordFile", "RowBlock", "RowSource", "TableFile", "UnnamedRows", "record_blocks"]
+__all__ = ["SAMPLE_ROWS", "RowBlock", "RowSource", "TableFile", "UnnamedRows", "record_blocks"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -30,20 +30,14 @@ _BLOCK_ROWS = 8192
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """Rows of a table, and where they come from.
+    """Rows of a table, and where they come from."""
 
-    Attributes:
-        table: an Arrow table: texts as a CSV file would have them, null where there is nothing, or float64.
-        rows: the number of each row in its source, counted from 0.
-        source: what they were read from.
-    """
-
-    table: Any
-    rows: Ints
+    table: Any  # an Arrow table: texts as a CSV file would have them, null where there is nothing, or float64
+    rows: Ints  # the number of each row in its source, counted from 0
     source: RowSource
 
     def cells(self, name: str) -> Any:
-        """Return a column as an Arrow array of texts without blanks around them; null where there is nothing."""
+        """Return a column as an Arrow array of texts without surrounding blanks; null where there is nothing."""
         from pyarrow import compute
 
         trimmed = compute.utf8_trim_whitespace(self.table.column(name).combine_chunks())
@@ -54,7 +48,7 @@ class RowBlock:
         return RowBlock(self.table.take(places), self.rows[places], self.source)
 
     def slices(self, rows: int = _BLOCK_ROWS) -> Iterator[RowBlock]:
-        """Yield the same rows in blocks of a size."""
+        """Yield the rows in blocks of at most ``rows``."""
         for begin in range(0, len(self.rows), rows):
             yield RowBlock(self.table.slice(begin, rows), self.rows[begin : begin + rows], self.source)
 
@@ -64,25 +58,22 @@ class RowBlock:
 
 
 class RowSource(ABC):
-    """Where rows come from: it knows the place of each cell.
+    """The source of some rows, a file or folder unless ``path`` is None: it knows the place of each cell."""
 
-    Args:
-        path: the file or folder, if it is one.
-        options: how its text is written.
-    """
+    column_noun = "column"
 
     def __init__(self, path: Path | None, options: TableOptions) -> None:
         self.path, self.options = path, options
 
     @abstractmethod
     def row_name(self, row: int) -> str:
-        """Return what row ``row`` (counted from 0) is called in messages, counted from 1: ``line 17``."""
+        """Return the name of row ``row`` (counted from 0) in messages, counted from 1: ``line 17``."""
 
     @final
     def where(self, row: int | None = None, column: str | None = None) -> str:
         """Return the place of a row, a column or a cell: ``line 17, column 'p_cat'``."""
-        places = [None if row is None else self.row_name(row), None if column is None else f"column {shown(column)}"]
-        return ", ".join(filter(None, places))
+        named = [] if column is None else [f"{self.column_noun} {shown(column)}"]
+        return ", ".join([*([] if row is None else [self.row_name(row)]), *named])
 
     @final
     def problem(self, what: str, row: int | None = None, column: str | None = None) -> DataError:
@@ -98,24 +89,14 @@ class UnnamedRows(RowSource):
     """Rows that are known by their number only: those of a frame, or of a folder."""
 
     def row_name(self, row: int) -> str:
-        """Return the number of the row."""
         return f"row {row + 1:,}"
 
 
 class TableFile(RowSource):
-    """A table in a file.
-
-    Args:
-        path: the file.
-        options: how its text is written.
-
-    Attributes:
-        path: the file.
-        names: the names of all columns; those that are blank cannot be asked for.
-    """
+    """A table in a file."""
 
     path: Path
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of all columns; those with a blank name cannot be read
 
     @cached_property
     @abstractmethod
@@ -131,13 +112,13 @@ class TableFile(RowSource):
         """Yield all rows in blocks, in constant memory.
 
         Args:
-            columns: the columns that are read; by default all that have a name.
-            numbers: those among them that hold numbers, which come as float64, NaN where one is missing.
+            columns: the columns to read; by default all that have a name.
+            numbers: those among them that hold numbers: they come as float64, NaN where one is missing.
         """
 
     @final
     def chosen(self, columns: Sequence[str] | None) -> list[str]:
-        """Return the columns that are read."""
+        """Return the columns to read."""
         return [name for name in self.names if name.strip()] if columns is None else list(columns)
 
     @final
@@ -145,17 +126,16 @@ class TableFile(RowSource):
         """Return a block of rows that starts at row ``first``, with texts in the columns ``numbers`` turned into numbers."""
         import pyarrow as pa
 
-        found = RowBlock(table, np.arange(first, first + table.num_rows), self)
+        rows = RowBlock(table, np.arange(first, first + table.num_rows), self)
         names = [name for name in table.column_names if name in numbers and table.column(name).type != pa.float64()]
-        if names:
-            parsed = parse_numbers([table.column(name) for name in names], self.options.decimal)
-            if (bad := parsed.first_bad()) is not None:
-                row, name = bad[0], names[bad[1]]
-                raise found.problem(number_problem(table.column(name)[row].as_py(), self.options.decimal), row, name)
-            new = dict(zip(names, parsed.values.T, strict=True))
-            columns = {name: new.get(name, table.column(name)) for name in table.column_names}
-            found = RowBlock(pa.table(columns), found.rows, self)
-        return found
+        if not names:
+            return rows
+        parsed = parse_numbers([table.column(name) for name in names], self.options.decimal)
+        if (bad := parsed.first_bad()) is not None:
+            row, name = bad[0], names[bad[1]]
+            raise rows.problem(number_problem(table.column(name)[row].as_py(), self.options.decimal), row, name)
+        new = dict(zip(names, parsed.values.T, strict=True))
+        return RowBlock(pa.table({name: new.get(name, table.column(name)) for name in table.column_names}), rows.rows, self)
 
     @final
     def set_names(self, header: Sequence[str | None], where: str = "") -> None:
@@ -183,45 +163,10 @@ class TableFile(RowSource):
         return file_problem(self.path, what, where)
 
 
-class RecordFile(TableFile):
-    """A table whose rows come one at a time, each with its number in the file; ``row_noun`` is what a row is called."""
-
-    row_noun: str
-
-    @abstractmethod
-    def records(self) -> Iterator[tuple[int, Sequence[str | None]]]:
-        """Yield each row: its number, and a cell for every name."""
-
-    @final
-    @cached_property
-    def sample(self) -> Sequence[Sequence[str | None]]:
-        """The cells of the first rows."""
-        return [cells for _, cells in islice(self.records(), SAMPLE_ROWS)]
-
-    @final
-    def row_name(self, row: int) -> str:
-        """Return the number of a row in the file."""
-        return f"{self.row_noun} {next(islice(self.records(), row, None))[0]}"
-
-    @final
-    def cell(self, row: int, column: str) -> str:
-        """Return the text of a cell."""
-        return next(islice(self.records(), row, None))[1][self.names.index(column)] or ""
-
-    @final
-    def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
-        """Yield all rows in blocks."""
-        yield from record_blocks(self, (cells for _, cells in self.records()), columns, numbers)
-
-
 def record_blocks(
-    source: TableFile,
-    records: Iterator[Sequence[str | None]],
-    columns: Sequence[str] | None,
-    numbers: Set[str],
-    first: int = 0,
+    source: TableFile, records: Iterator[Sequence[str | None]], columns: Sequence[str] | None, numbers: Set[str], first: int = 0
 ) -> Iterator[RowBlock]:
-    """Yield blocks of rows that come one at a time, each with a cell for every name; the first is row ``first``."""
+    """Yield rows that come one at a time, each with a cell for every name, in blocks; the first is row ``first``."""
     import pyarrow as pa
 
     places = {name: place for place, name in enumerate(source.names)}
@@ -237,7 +182,6 @@ def record_blocks(
                 for name, column in cells.items()
                 if not is_utf8(column[row] or "")
             )
-            what = f"{shown(cell)} is not {source.options.encoding} text. {other_encoding(source.options.encoding)}"
-            raise source.problem(what, first + row, name) from None
+            raise source.problem(not_in_encoding(shown(cell), source.options.encoding), first + row, name) from None
         yield source.block(table, first, numbers)
         first += len(rows)

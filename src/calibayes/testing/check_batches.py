@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -10,16 +12,19 @@ from torch import Tensor, nn
 from calibayes.objective import Objective
 from calibayes.posterior import MeanField, Point
 from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.testing.posterior_subject import sgd, state
+from calibayes.randomness import seeded
+from calibayes.testing.comparisons import expect, finite
+from calibayes.testing.posterior_subject import sgd
 from calibayes.training.fit import fit
 from calibayes.training.history import History
+from calibayes.training.training_hooks import cloned_state
 
-__all__ = ["EXAMPLES", "awkward_logits", "batch", "examples", "train"]
+__all__ = ["batch", "examples", "expect_finite_for_every_batch", "expect_stable_repr", "train"]
 
-EXAMPLES, _CLASSES = 20, 4
+_EXAMPLES, _CLASSES = 20, 4
 
 
-def batch(count: int = EXAMPLES, *lead: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+def batch(count: int = _EXAMPLES, *lead: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Logits ``[..., n, K]`` in float64, and labels ``[n]``, of which about half are the most probable class."""
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(*lead, count, _CLASSES, generator=generator, dtype=torch.float64)
@@ -28,7 +33,28 @@ def batch(count: int = EXAMPLES, *lead: int, seed: int = 0) -> tuple[Tensor, Ten
     return logits, torch.where(torch.rand(count, generator=generator) < 0.4, top, targets)
 
 
-def awkward_logits() -> dict[str, tuple[Tensor, Tensor]]:
+def expect_finite_for_every_batch(
+    value: Callable[[Tensor, Tensor], Tensor], what: str, dtypes: Sequence[torch.dtype], *, differentiable: bool = False
+) -> None:
+    """Expect finite values and gradients at the edges; only ``differentiable`` functions must have a gradient everywhere."""
+    for where, (logits, targets) in _awkward_logits().items():
+        for dtype in dtypes:
+            leaf = logits.to(dtype).requires_grad_()
+            actual = value(leaf, targets)
+            finite(actual, f"the {what} for {where} ({dtype})")
+            if actual.requires_grad:
+                finite(torch.autograd.grad(actual.sum(), leaf)[0], f"the gradient for {where} ({dtype})")
+            elif differentiable:
+                expect(False, f"the {what} has no gradient: use PyTorch's operations, without `detach` or `item`")
+
+
+def expect_stable_repr(thing: object) -> None:
+    """Expect a `repr` that is the same for a copy and in another process: checkpoints are recognised by it."""
+    expect(" at 0x" not in repr(thing), f"`repr` has a memory address, {thing!r}: make it a frozen dataclass")
+    expect(repr(copy.deepcopy(thing)) == repr(thing), "`repr` of a copy differs: make it a frozen dataclass")
+
+
+def _awkward_logits() -> dict[str, tuple[Tensor, Tensor]]:
     """Batches at the edges of what training sees, by what they are."""
     logits, targets = batch()
     top = logits.argmax(-1)
@@ -40,7 +66,7 @@ def awkward_logits() -> dict[str, tuple[Tensor, Tensor]]:
         "confidences of exactly 1, all right": (saturated, top),
         "confidences of exactly 1, some wrong": (saturated, targets),
         "equal logits": (torch.zeros_like(logits), targets),
-        "the same example over and over": (logits[:1].expand(EXAMPLES, -1).clone(), targets),
+        "the same example over and over": (logits[:1].expand(_EXAMPLES, -1).clone(), targets),
     }
 
 
@@ -55,10 +81,9 @@ def train(
     objective: Objective, *, bayesian: bool = False, data: Any = None, **settings: Any
 ) -> tuple[dict[str, Tensor], History]:
     """The state and history of a small training in float64."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(5)
+    with seeded(5):
         net = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, _CLASSES)).double()
     posterior: Posterior = MeanField(net, init_std=0.1) if bayesian else Point(net)
     usual = {"epochs": 2, "batch_size": 12, "seed": 3, "optimizer": sgd, "group": None, "device": "cpu", "progress": False}
     history = fit(posterior, examples() if data is None else data, objective, **{**usual, **settings})
-    return state(posterior), history
+    return cloned_state(posterior), history

@@ -1,47 +1,47 @@
-"""Run checks one after the other, and say which one failed, of what, and where."""
+"""Run checks one after the other; an error says which one failed, of what, and where."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeVar
+import sys
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import torch
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.randomness import preserved_global_state
 
-__all__ = ["check_name", "run_checks"]
+__all__ = ["Check", "checks_in", "run_checks"]
 
-Subject = TypeVar("Subject")
-
-
-def check_name(check: Callable[..., Any]) -> str:
-    """Return the name of a check in messages and in ``skip``: its function's name without ``check_``."""
-    return check.__name__.removeprefix("check_")
+Check = Callable[[Any], None]
 
 
-def run_checks(
-    checks: Iterable[Callable[[Subject], None]], subject: Subject, title: str, place: str = "", skip: Collection[str] = ()
-) -> None:
-    """Run checks; the first that fails is an AssertionError that says which one it was.
+def checks_in(module: str, besides: Callable[..., None] | None = None) -> list[Check]:
+    """The functions that a module defines under names that begin with ``check_``, in order, without ``besides``."""
+    named = [value for name, value in vars(sys.modules[module]).items() if name.startswith("check_") and value is not besides]
+    return [value for value in named if value.__module__ == module]
+
+
+def run_checks(checks: Sequence[Check], subject: Any, title: str, place: str = "", skip: Collection[str] = ()) -> None:
+    """Run checks; the first that fails is an AssertionError that names it.
 
     Args:
-        checks: functions that raise for what is wrong.
+        checks: functions that raise an error if something is wrong.
         subject: what they are called with.
         title: what is checked.
         place: on what, for the message.
-        skip: names of checks to leave out.
+        skip: names of checks to leave out, without ``check_``.
     """
-    known = [check_name(check) for check in checks]
-    unknown = sorted(set(skip) - set(known))
+    named = {check.__name__.removeprefix("check_"): check for check in checks}
+    unknown = sorted(set(skip) - set(named))
     if unknown:
-        raise InvalidArgumentError(f"There is no check {unknown[0]!r} to skip; there are {', '.join(known)}.")
-    for check in checks:
-        if check_name(check) in skip:
+        raise InvalidArgumentError(f"There is no check {unknown[0]!r} to skip; there are {', '.join(named)}.")
+    for name, check in named.items():
+        if name in skip:
             continue
         try:
             with preserved_global_state(torch.device("cpu")):
                 check(subject)
         except Exception as error:
-            told = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-            raise AssertionError(f"{title} fails the check {check_name(check)!r}{place}: {told}") from error
+            problem = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+            raise AssertionError(f"{title} fails the check {name!r}{place}: {problem}") from error

@@ -13,19 +13,18 @@ import torch
 from calibayes.checkpoint import load, save
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.testing.comparisons import expect, same_bits
-from calibayes.testing.posterior_subject import PosteriorSubject, state
+from calibayes.testing.posterior_subject import PosteriorSubject
+from calibayes.training.training_hooks import cloned_state
 
-__all__ = ["CHECKS"]
 
-
-def _expect_same(subject: PosteriorSubject, found: Posterior, expected: Posterior, what: str) -> None:
-    expect(type(found) is type(expected), f"{what} is a {type(found).__name__}, not a {type(expected).__name__}")
-    same_bits(state(found), state(expected), f"the state of {what}")
+def _expect_same(subject: PosteriorSubject, actual: Posterior, expected: Posterior, what: str) -> None:
+    expect(type(actual) is type(expected), f"{what} is a {type(actual).__name__}, not a {type(expected).__name__}")
+    same_bits(cloned_state(actual), cloned_state(expected), f"the state of {what}")
     same_bits(
-        subject.predict(found).probs, subject.predict(expected).probs, f"`predict` of {what} (is all it knows in its state?)"
+        subject.predict(actual).probs, subject.predict(expected).probs, f"`predict` of {what} (is all it knows in its state?)"
     )
     if expected.random:
-        one, other = (each.sample(2, generator=torch.Generator().manual_seed(4)) for each in (found, expected))
+        one, other = (each.sample(2, generator=torch.Generator().manual_seed(4)) for each in (actual, expected))
         same_bits(one, other, f"`sample` of {what}")
 
 
@@ -64,14 +63,14 @@ def check_state_dict(subject: PosteriorSubject) -> None:
     """A posterior of the same kind on a network with other weights takes the state, and is the same then."""
     posterior = subject.trained()
     other = subject.posterior(seed=2).eval()
-    other.load_state_dict(state(posterior))
+    other.load_state_dict(cloned_state(posterior))
     _expect_same(subject, other, posterior, "a posterior with the same state")
 
 
 def check_copies(subject: PosteriorSubject) -> None:
     """`copy.deepcopy` and pickle give the same, and what happens to a copy does not happen to the original."""
     posterior = subject.trained()
-    before = state(posterior)
+    before = cloned_state(posterior)
     for what, copied in (
         ("a deep copy", copy.deepcopy(posterior)),
         ("an unpickled copy", pickle.loads(pickle.dumps(posterior))),
@@ -80,7 +79,4 @@ def check_copies(subject: PosteriorSubject) -> None:
         with torch.no_grad():
             for tensor in (*copied.parameters(), *copied.buffers()):
                 tensor.zero_()
-        same_bits(state(posterior), before, f"the state of the original after a change of {what}")
-
-
-CHECKS = (check_save_and_load, check_config, check_state_dict, check_copies)
+        same_bits(cloned_state(posterior), before, f"the state of the original after a change of {what}")

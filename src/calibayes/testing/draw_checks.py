@@ -1,20 +1,17 @@
-"""Checks of a posterior's draws: their seed, their gradient, and that they have the distribution that it says they have."""
+"""Checks of a posterior's draws: their seed, their gradient, and that they have the distribution that it states."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributions import Normal
 
 from calibayes.posterior.group import Group
-from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.testing.comparisons import close, different, expect, finite, same_bits
 from calibayes.testing.posterior_subject import PosteriorSubject
-
-__all__ = ["CHECKS"]
 
 _DRAWS = 600
 _SURE = 7.0  # standard errors
@@ -42,14 +39,14 @@ def check_draws_have_the_generators_noise(subject: PosteriorSubject) -> None:
 
 
 def check_draws_while_parameters_are_fixed(subject: PosteriorSubject) -> None:
-    """Check that what a group keeps inside ``fixed()`` changes no draw, nor does a gradient that is not wanted."""
+    """Values that a group caches inside ``fixed()`` change no draw, with or without gradients."""
     for member in subject.trained().members:
         with torch.no_grad():
             plain = [vector.clone() for vector in member.draw(_generator(3))]
         with member.fixed():
             kept = [vector.detach().clone() for vector in member.draw(_generator(3))]
-        for index, (found, expected) in enumerate(zip(kept, plain, strict=True)):
-            close(found, expected, f"`draw` of group {index} inside `fixed()`, with gradients")
+        for index, (actual, expected) in enumerate(zip(kept, plain, strict=True)):
+            close(actual, expected, f"`draw` of group {index} inside `fixed()`, with gradients")
 
 
 def check_pull_back(subject: PosteriorSubject) -> None:
@@ -70,14 +67,19 @@ def check_pull_back(subject: PosteriorSubject) -> None:
             member.zero_grad()
             _loss(leaves).backward()
             member.pull_back(leaves, kept)
-            for (name, parameter), expected in zip(parameters.items(), wanted, strict=True):
-                found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-                close(found, expected, f"`pull_back` of {count} sample(s), compared with autograd through `draw`, for {name!r}")
+            what = f"`pull_back` of {count} sample(s), compared with autograd through `draw`, for"
+            _check_gradients(parameters, wanted, what)
             member.zero_grad()
 
 
 def _loss(vectors: Sequence[Tensor]) -> Tensor:
     return torch.stack([(vector.sin() * vector).sum() for vector in vectors]).sum()
+
+
+def _check_gradients(parameters: Mapping[str, nn.Parameter], wanted: Sequence[Tensor], what: str) -> None:
+    for (name, parameter), expected in zip(parameters.items(), wanted, strict=True):
+        actual = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        close(actual, expected, f"{what} {name!r}")
 
 
 def check_kl(subject: PosteriorSubject) -> None:
@@ -110,9 +112,7 @@ def _check_kl_of(group: Group) -> None:
         wanted = torch.autograd.grad(0.7 * value, list(parameters.values()), allow_unused=True, materialize_grads=True)
         group.zero_grad()
         group.pull_back_kl(0.7)
-        for (name, parameter), expected in zip(parameters.items(), wanted, strict=True):
-            found = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            close(found, expected, f"`pull_back_kl` {where}, compared with autograd through `kl`, for {name!r}")
+        _check_gradients(parameters, wanted, f"`pull_back_kl` {where}, compared with autograd through `kl`, for")
         group.zero_grad()
     _check_kl_by_draws(group, number, where)
 
@@ -124,8 +124,8 @@ def _check_kl_by_draws(group: Group, number: float, where: str) -> None:
     known = [ratio for ratio in ratios if ratio is not None]
     if not known:
         return
-    found = torch.stack(known).double()
-    mean, error = float(found.mean()), float(found.std()) / math.sqrt(len(known))
+    actual = torch.stack(known).double()
+    mean, error = float(actual.mean()), float(actual.std()) / math.sqrt(len(known))
     expect(
         abs(mean - number) <= _SURE * error + 1e-6 * max(1.0, abs(mean)),
         f"`kl` {where} is {number:.6g}, but the mean of log q - log p over {len(known)} draws is {mean:.6g} ± {error:.2g}",
@@ -145,17 +145,13 @@ def _log_ratio(group: Group, vector: Tensor) -> Tensor | None:
 
 
 def check_mean_and_spread(subject: PosteriorSubject) -> None:
-    """Many draws have the mean, and where it is stated the spread, that the groups say."""
+    """Many draws have the mean, and where it is stated the spread, of the groups."""
     for member in subject.trained(double=True).members:
         generator = _generator(13)
         with torch.no_grad():
-            draws = [torch.stack(vectors) for vectors in zip(*(_drawn(member, generator) for _ in range(_DRAWS)), strict=True)]
-            for group, drawn in zip(member.groups, draws, strict=True):
-                _check_moments(group, drawn)
-
-
-def _drawn(member: NetworkPosterior, generator: torch.Generator) -> list[Tensor]:
-    return [vector.clone() for vector in member.draw(generator)]
+            draws = [[vector.clone() for vector in member.draw(generator)] for _ in range(_DRAWS)]
+            for group, vectors in zip(member.groups, zip(*draws, strict=True), strict=True):
+                _check_moments(group, torch.stack(vectors))
 
 
 def _check_moments(group: Group, drawn: Tensor) -> None:
@@ -179,12 +175,3 @@ def _check_moments(group: Group, drawn: Tensor) -> None:
             f"`std` {where} is {float(stated.mean()):.4g} on average, but that of {len(drawn)} draws is "
             f"{float(spread.mean()):.4g}; weight by weight the ratio lies between {low:.3g} and {high:.3g}",
         )
-
-
-CHECKS = (
-    check_draws_have_the_generators_noise,
-    check_draws_while_parameters_are_fixed,
-    check_pull_back,
-    check_kl,
-    check_mean_and_spread,
-)

@@ -1,4 +1,4 @@
-"""Checks of posteriors trained by other people's trainers: they end where `fit` does."""
+"""Checks of posteriors under Lightning and transformers: they end with the weights of `fit`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from calibayes.extras import require_package
-from calibayes.testing.check_runner import run_checks
+from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.testing.check_runner import Check, run_checks
 from calibayes.testing.comparisons import close
 from calibayes.testing.network_cases import NetworkCase
-from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd, soft_objective, state
+from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd, soft_objective
 from calibayes.testing.prediction_checks import ExampleRows
+from calibayes.training.training_hooks import cloned_state
 
 __all__ = ["check_under_lightning", "check_under_transformers"]
 
 
 class _Perceptron(nn.Module):
-    """Its input has a name, which transformers looks for in the data."""
+    """A network whose input has a name, by which transformers finds it in the data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,46 +37,27 @@ class _Perceptron(nn.Module):
         return self.layers(x)  # type: ignore[no-any-return]
 
 
-class _NamedRows(Dataset[dict[str, Tensor]]):
-    def __init__(self, x: Tensor, y: Tensor) -> None:
-        self.x, self.y = x, y
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        return {"x": self.x[index], "labels": self.y[index]}
-
-
 def check_under_lightning(factory: Factory) -> None:
-    """Check that a Trainer of Lightning ends with the weights of `calibayes.fit`, and predicts what `calibayes.predict` does.
+    """Check that Lightning's Trainer ends with the weights of `calibayes.fit`, and predicts as `calibayes.predict` does.
 
     Args:
-        factory: makes the posterior of a network.
-
-    Raises:
-        AssertionError: says what differed.
+        factory: makes the posterior of a network; an AssertionError says what differed.
     """
-    subject = _subject(factory)
-    run_checks((check_training_and_prediction_with_lightning,), subject, f"{subject.title} under Lightning")
+    _run(check_training_and_prediction_with_lightning, factory, "Lightning")
 
 
 def check_under_transformers(factory: Factory) -> None:
-    """Check that a step of `calibayes.transformers.CalibayesTrainer` is one of `calibayes.fit`, and so are its predictions.
+    """Check that a step of `calibayes.transformers.CalibayesTrainer` is one of `calibayes.fit`, and its predictions too.
 
-    Args:
-        factory: makes the posterior of a network.
-
-    Raises:
-        AssertionError: says what differed.
+    ``factory`` is that of `check_under_lightning`.
     """
-    subject = _subject(factory)
-    run_checks((check_a_step_and_prediction_with_transformers,), subject, f"{subject.title} under transformers")
+    _run(check_a_step_and_prediction_with_transformers, factory, "transformers")
 
 
-def _subject(factory: Factory) -> PosteriorSubject:
+def _run(check: Check, factory: Factory, framework: str) -> None:
     inputs = torch.randn(22, 4, generator=torch.Generator().manual_seed(2))
-    return PosteriorSubject(factory, NetworkCase(_Perceptron, inputs))
+    subject = PosteriorSubject(factory, NetworkCase(_Perceptron, inputs))
+    run_checks([check], subject, f"{subject.title} under {framework}")
 
 
 def check_training_and_prediction_with_lightning(subject: PosteriorSubject) -> None:
@@ -92,10 +75,7 @@ def check_training_and_prediction_with_lightning(subject: PosteriorSubject) -> N
         trainer = trainer_class(max_epochs=2, accelerator="cpu", devices=1, **quiet)
         trainer.fit(module, DataLoader(data, batch_size=8))
         predicted = trainer.predict(module, DataLoader(data, batch_size=5))
-    close(state(module.posterior), state(expected), "the state, compared with that of `fit`,", 1e-8)
-    probs = torch.cat([batch["probs"] for batch in predicted])
-    wanted = subject.predict(module.posterior, seed=3).probs
-    close(probs.double(), wanted.double(), "what `Trainer.predict` gives, compared with `predict`,", 1e-6)
+    _compare(subject, module.posterior, expected, torch.cat([batch["probs"] for batch in predicted]), seed=3)
 
 
 def check_a_step_and_prediction_with_transformers(subject: PosteriorSubject) -> None:
@@ -104,47 +84,37 @@ def check_a_step_and_prediction_with_transformers(subject: PosteriorSubject) -> 
     from calibayes.transformers import CalibayesTrainer
 
     x, y = subject.case.data(double=True)
+    data = [{"x": example, "labels": label} for example, label in zip(x, y, strict=True)]
     expected = subject.posterior(double=True)
     subject.fit(expected, double=True, batch_size=len(y), epochs=1, samples=2, seed=42, optimizer=sgd)
     with TemporaryDirectory() as folder, _silence("transformers"):
-        arguments = arguments_class(
-            output_dir=folder,
-            per_device_train_batch_size=len(y),
-            max_steps=1,
-            optim="sgd",
-            learning_rate=0.05,
-            lr_scheduler_type="constant",
-            max_grad_norm=0.0,
-            report_to="none",
-            save_strategy="no",
-            disable_tqdm=True,
-            use_cpu=True,
-            dataloader_pin_memory=False,
-        )
-        trainer = CalibayesTrainer(
-            args=arguments,
-            objective=soft_objective(),
-            posterior=subject.posterior(double=True),
-            samples=2,
-            prediction_samples=4,
-            train_dataset=_NamedRows(x, y),
-        )
+        one_step = {"per_device_train_batch_size": len(y), "max_steps": 1, "max_grad_norm": 0.0, "use_cpu": True}
+        like_sgd = {"optim": "sgd", "learning_rate": 0.05, "lr_scheduler_type": "constant"}
+        quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "dataloader_pin_memory": False}
+        settings: dict[str, Any] = {"objective": soft_objective(), "samples": 2, "prediction_samples": 4}
+        arguments = arguments_class(output_dir=folder, **one_step, **like_sgd, **quiet)
+        posterior = subject.posterior(double=True)
+        trainer = CalibayesTrainer(args=arguments, posterior=posterior, train_dataset=data, **settings)
         trainer.train()
-        probs = torch.as_tensor(trainer.predict(_NamedRows(x, y)).predictions)
-    close(state(trainer.posterior), state(expected), "the state after a step, compared with that of `fit`,", 1e-8)
-    wanted = subject.predict(trainer.posterior, seed=42).probs
+        probs = torch.as_tensor(trainer.predict(data).predictions)
+    _compare(subject, posterior, expected, probs, seed=42)
+
+
+def _compare(subject: PosteriorSubject, posterior: Posterior, expected: Posterior, probs: Tensor, seed: int) -> None:
+    close(cloned_state(posterior), cloned_state(expected), "the state, compared with that of `fit`,", 1e-8)
+    wanted = subject.predict(posterior, seed=seed).probs
     close(probs.double(), wanted.double(), "what `Trainer.predict` gives, compared with `predict`,", 1e-6)
 
 
 @contextmanager
 def _silence(logger: str) -> Iterator[None]:
-    """Without a trainer's log, and its advice on workers, loggers and the length of an epoch."""
-    found = logging.getLogger(logger)
-    level = found.level
-    found.setLevel(logging.ERROR)
+    """Suppress a trainer's log, and its advice on workers, loggers and the length of an epoch."""
+    log = logging.getLogger(logger)
+    level = log.level
+    log.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        found.setLevel(level)
+        log.setLevel(level)

@@ -1,4 +1,4 @@
-"""`check_loss`: all that the objective expects of a loss."""
+"""`check_loss`: everything that the objective expects of a loss."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from calibayes.objective import Objective
-from calibayes.testing.check_batches import awkward_logits, batch, examples, train
-from calibayes.testing.check_runner import run_checks
-from calibayes.testing.comparisons import close, different, expect, finite
+from calibayes.testing.check_batches import batch, examples, expect_finite_for_every_batch, train
+from calibayes.testing.check_runner import checks_in, run_checks
+from calibayes.testing.comparisons import close, different, expect, gradient_by_differences
 from calibayes.testing.posterior_subject import title_of
 
 __all__ = ["check_loss"]
@@ -21,8 +21,8 @@ __all__ = ["check_loss"]
 def check_loss(loss: Callable[[Tensor, Tensor], Tensor], *, skip: Collection[str] = ()) -> None:
     """Check that a loss can stand in an `calibayes.Objective` in the place of the cross-entropy.
 
-    It returns one number per example, finite for every batch and in half precision; leading axes are batches of their own;
-    an example's loss does not depend on the others; the gradient is that of the value; and `calibayes.fit` uses it.
+    It returns one number per example, finite for every batch and in half precision; leading axes are separate batches; an
+    example's loss does not depend on the others; the gradient is that of the value; and `calibayes.fit` uses it.
 
     Args:
         loss: a `calibayes.objective.Loss`, or any function that an objective takes as its ``loss``.
@@ -34,7 +34,7 @@ def check_loss(loss: Callable[[Tensor, Tensor], Tensor], *, skip: Collection[str
     Examples:
         >>> calibayes.testing.check_loss(calibayes.Focal(gamma=3.0))
     """
-    run_checks(_CHECKS, _objective(loss).loss, title_of(loss), skip=skip)
+    run_checks(checks_in(__name__, check_loss), _objective(loss).loss, title_of(loss), skip=skip)
 
 
 def _objective(loss: Any) -> Any:
@@ -50,19 +50,14 @@ def check_name(loss: Any) -> None:
 def check_one_number_per_example(loss: Any) -> None:
     """The loss of ``[n, K]`` has shape ``[n]``."""
     for count in (1, 7):
-        found = loss(*batch(count))
-        expect(list(found.shape) == [count], f"the loss of {count} example(s) has shape {list(found.shape)}, not [{count}]")
+        actual = loss(*batch(count))
+        expect(list(actual.shape) == [count], f"the loss of {count} example(s) has shape {list(actual.shape)}, not [{count}]")
 
 
 def check_finite_for_every_batch(loss: Any) -> None:
     """Loss and gradient are finite for saturated logits, ties, and in half precision."""
-    for what, (logits, targets) in awkward_logits().items():
-        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-            leaf = logits.to(dtype).requires_grad_()
-            found = loss(leaf, targets)
-            finite(found, f"the loss for {what} ({dtype})")
-            expect(found.requires_grad, "the loss has no gradient: use PyTorch's operations, without `detach` or `item`")
-            finite(torch.autograd.grad(found.sum(), leaf)[0], f"the gradient for {what} ({dtype})")
+    dtypes = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    expect_finite_for_every_batch(loss, "loss", dtypes, differentiable=True)
 
 
 def check_examples_are_independent(loss: Any) -> None:
@@ -87,20 +82,11 @@ def check_leading_axes(loss: Any) -> None:
 def check_gradient(loss: Any) -> None:
     """The gradient is that of finite differences."""
     logits, targets = batch(6)
-    leaf = logits.requires_grad_()
-    (found,) = torch.autograd.grad(loss(leaf, targets).sum(), leaf)
-    step = 1e-6
-    for place in [(row, column) for row in range(6) for column in range(logits.shape[-1])]:
-        ends = []
-        for sign in (1, -1):
-            moved = logits.detach().clone()
-            moved[place] += sign * step
-            ends.append(loss(moved, targets).sum())
-        close(found[place], (ends[0] - ends[1]) / (2 * step), f"the gradient in logit {place}, by differences,", 1e-4)
+    gradient_by_differences(lambda moved: loss(moved, targets).sum(), {"logit": logits})
 
 
 def check_training(loss: Any) -> None:
-    """`fit` uses it: with weights, with samples, in micro-batches, and otherwise than the cross-entropy unless it is one."""
+    """`fit` uses it: with weights, samples and micro-batches; and not like the cross-entropy, unless it is one."""
     x, y = examples()
     with_weights = (x, y, torch.linspace(0.2, 2, len(y)))
     for bayesian, data in ((False, None), (True, None), (False, with_weights)):
@@ -111,16 +97,5 @@ def check_training(loss: Any) -> None:
     logits, targets = batch()
     plain = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
     if not torch.allclose(loss(logits, targets), plain):
-        found, _ = train(_objective(loss))
-        different(found, train(Objective(lam=0.0, beta=0.0))[0], "training with the loss is training with the cross-entropy")
-
-
-_CHECKS = (
-    check_name,
-    check_one_number_per_example,
-    check_finite_for_every_batch,
-    check_examples_are_independent,
-    check_leading_axes,
-    check_gradient,
-    check_training,
-)
+        actual, _ = train(_objective(loss))
+        different(actual, train(Objective(lam=0.0, beta=0.0))[0], "training with the loss is training with the cross-entropy")

@@ -1,8 +1,7 @@
-"""`check_measure`: all that the objective expects of a calibration measure."""
+"""`check_measure`: everything that the objective expects of a calibration measure."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection
 
 import torch
@@ -10,9 +9,9 @@ from torch import Tensor
 
 from calibayes.calibration.measures import Measure
 from calibayes.objective import Objective
-from calibayes.testing.check_batches import awkward_logits, batch, train
-from calibayes.testing.check_runner import run_checks
-from calibayes.testing.comparisons import close, different, expect, finite
+from calibayes.testing.check_batches import batch, expect_finite_for_every_batch, expect_stable_repr, train
+from calibayes.testing.check_runner import checks_in, run_checks
+from calibayes.testing.comparisons import close, different, expect, finite, gradient_by_differences
 
 __all__ = ["check_measure"]
 
@@ -20,7 +19,7 @@ __all__ = ["check_measure"]
 def check_measure(measure: Measure, *, skip: Collection[str] = ()) -> None:
     """Check that a calibration measure can stand in an `calibayes.Objective`, on any batch that training meets.
 
-    Value and gradient must be finite for every batch; leading axes are batches of their own; a weight of two counts as the
+    Value and gradient must be finite for every batch; leading axes are separate batches; a weight of two counts as the
     example twice; the order of examples does not matter; the gradient is that of the value; a batch in several parts gives
     the gradient of the whole; and `repr` tells measures apart, since checkpoints are recognised by it.
 
@@ -34,7 +33,7 @@ def check_measure(measure: Measure, *, skip: Collection[str] = ()) -> None:
     Examples:
         >>> calibayes.testing.check_measure(calibayes.MMCE())
     """
-    run_checks(_CHECKS, measure, repr(measure), skip=skip)
+    run_checks(checks_in(__name__, check_measure), measure, repr(measure), skip=skip)
 
 
 def _scores(measure: Measure, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,13 +53,8 @@ def check_shapes(measure: Measure) -> None:
 
 def check_finite_for_every_batch(measure: Measure) -> None:
     """Value and gradient are finite for batches that are all right, all wrong, single, saturated or tied."""
-    for what, (logits, targets) in awkward_logits().items():
-        for dtype in (torch.float32, torch.float64):
-            leaf = logits.to(dtype).requires_grad_()
-            value = measure.value(*_scores(measure, leaf, targets))
-            finite(value, f"the value for {what} ({dtype})")
-            if value.requires_grad:
-                finite(torch.autograd.grad(value, leaf)[0], f"the gradient for {what} ({dtype})")
+    dtypes = (torch.float32, torch.float64)
+    expect_finite_for_every_batch(lambda logits, y: measure.value(*_scores(measure, logits, y)), "value", dtypes)
     corners = torch.tensor([0.0, 0.0, 1.0, 1.0, 0.5, 0.5], dtype=torch.float64)
     for size in (1, 2, 4, 6):
         r, c = corners[:size].clone().requires_grad_(), corners.flip(0)[:size].clone().requires_grad_()
@@ -80,22 +74,18 @@ def check_leading_axes(measure: Measure) -> None:
         for i in range(2):
             for j in range(3):
                 alone = _scores(measure, logits[i, j], targets)
-                found = measure.value(*alone) if given is None else measure.value(*alone, given)
-                close(whole[i, j], found, f"the value of batch {(i, j)} among several, compared with that batch alone")
+                actual = measure.value(*alone) if given is None else measure.value(*alone, given)
+                close(whole[i, j], actual, f"the value of batch {(i, j)} among several, compared with that batch alone")
 
 
 def check_weights(measure: Measure) -> None:
-    """A weight of two is the example twice, and equal weights are none."""
+    """A weight of two is the example twice, and weights of one change nothing."""
     r, c = (score.detach() for score in _scores(measure, *batch()))
     # Examples that count as right or wrong as a whole: half of one has no copies.
     c = (c > 0.5).to(c)
     copies = 1 + torch.arange(len(r)) % 3
-    found = measure.value(r, c, copies.to(r))
-    close(
-        found,
-        measure.value(r.repeat_interleave(copies), c.repeat_interleave(copies)),
-        "the value of weights, compared with copies",
-    )
+    copied = measure.value(r.repeat_interleave(copies), c.repeat_interleave(copies))
+    close(measure.value(r, c, copies.to(r)), copied, "the value of weights, compared with copies")
     close(measure.value(r, c, torch.ones_like(r)), measure.value(r, c), "the value of weights of one, compared with none")
 
 
@@ -103,36 +93,15 @@ def check_order(measure: Measure) -> None:
     """The order of the examples does not matter."""
     logits, targets = batch()
     order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(1))
-    one, other = (
-        measure.value(*_scores(measure, logits, targets)),
-        measure.value(*_scores(measure, logits[order], targets[order])),
-    )
-    close(other, one, "the value after a permutation of the examples")
+    one, other = _scores(measure, logits, targets), _scores(measure, logits[order], targets[order])
+    close(measure.value(*other), measure.value(*one), "the value after a permutation of the examples")
 
 
 def check_gradient(measure: Measure) -> None:
     """The gradient is that of finite differences, away from ties."""
     r = torch.linspace(0.262, 0.957, 9, dtype=torch.float64) ** 1.1
     c = torch.linspace(0.93, 0.08, 9, dtype=torch.float64)[torch.tensor([3, 0, 7, 5, 1, 8, 2, 6, 4])]
-    leaves = (r.requires_grad_(), c.requires_grad_())
-    with torch.enable_grad():
-        value = measure.value(*leaves)
-    expect(value.requires_grad, "`value` has no gradient with respect to confidence or correctness")
-    found = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
-    step = 1e-6
-    for index, name in enumerate(("confidence", "correctness")):
-        for k in range(len(r)):
-            ends = []
-            for sign in (1, -1):
-                moved = [leaf.detach().clone() for leaf in leaves]
-                moved[index][k] += sign * step
-                ends.append(measure.value(*moved))
-            close(
-                found[index][k],
-                (ends[0] - ends[1]) / (2 * step),
-                f"the gradient of `value` in {name} {k}, by differences,",
-                1e-4,
-            )
+    gradient_by_differences(measure.value, {"confidence": r, "correctness": c})
 
 
 def check_training(measure: Measure) -> None:
@@ -150,17 +119,4 @@ def check_training(measure: Measure) -> None:
 
 def check_repr(measure: Measure) -> None:
     """`repr` says what the measure is, and is the same for a copy: a checkpoint is recognised by it."""
-    expect(" at 0x" not in repr(measure), f"`repr` has a memory address, {measure!r}: make it a frozen dataclass")
-    expect(repr(copy.deepcopy(measure)) == repr(measure), "`repr` of a copy differs")
-
-
-_CHECKS = (
-    check_shapes,
-    check_finite_for_every_batch,
-    check_leading_axes,
-    check_weights,
-    check_order,
-    check_gradient,
-    check_training,
-    check_repr,
-)
+    expect_stable_repr(measure)

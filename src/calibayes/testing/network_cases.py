@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from calibayes.data.input_structure import batch_length
 from calibayes.errors import InvalidArgumentError
+from calibayes.randomness import seeded
 
 __all__ = ["DROPOUT_NETWORKS", "NETWORKS", "NetworkCase", "chosen_cases"]
 
@@ -40,8 +42,7 @@ class NetworkCase:
 
     def network(self, *, seed: int = 1, double: bool = False) -> nn.Module:
         """A network; another seed gives other weights, and the caller's global generator is left as it was."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             net = self.build()
         return net.double() if double else net
 
@@ -51,13 +52,13 @@ class NetworkCase:
         return x, torch.arange(batch_length(x, "inputs")) % self.classes
 
     def has(self, *kinds: type[nn.Module]) -> bool:
-        """Return True if the network has such a part; a dropout that drops nothing is none."""
+        """Return True if the network has a part of these kinds; a dropout of 0 does not count."""
         parts = [part for part in self.network().modules() if isinstance(part, kinds)]
         return any(not isinstance(part, _DropoutNd) or part.p > 0 for part in parts)
 
     @property
     def has_dropout(self) -> bool:
-        """True if the network draws masks of its own."""
+        """True if the network draws dropout masks."""
         return self.has(_DropoutNd)
 
 
@@ -82,19 +83,11 @@ def _perceptron(dropout: float = 0.0) -> nn.Module:
 
 
 def _convolutions(dropout: float = 0.0) -> nn.Module:
-    """Without a bias before the norm, whose gradient is rounding alone."""
+    """Without a bias before the norm: its gradient would be rounding error alone."""
     between = [nn.ReLU(), nn.Dropout2d(dropout)] if dropout else [nn.ReLU()]
     return nn.Sequential(
         nn.Conv2d(1, 3, 3, bias=False), nn.BatchNorm2d(3, eps=0.1), *between, nn.Flatten(), nn.Linear(12, _CLASSES)
     )
-
-
-def _perceptron_with_dropout() -> nn.Module:
-    return _perceptron(0.3)
-
-
-def _convolutions_with_dropout() -> nn.Module:
-    return _convolutions(0.3)
 
 
 def _normal(*shape: int) -> Tensor:
@@ -109,8 +102,8 @@ NETWORKS: Mapping[str, NetworkCase] = {
 """The networks that posteriors are checked on, by name."""
 
 DROPOUT_NETWORKS: Mapping[str, NetworkCase] = {
-    "perceptron with dropout": NetworkCase(_perceptron_with_dropout, _normal(4)),
-    "convolutions with batch norm and dropout": NetworkCase(_convolutions_with_dropout, _normal(1, 4, 4)),
+    "perceptron with dropout": NetworkCase(partial(_perceptron, 0.3), _normal(4)),
+    "convolutions with batch norm and dropout": NetworkCase(partial(_convolutions, 0.3), _normal(1, 4, 4)),
 }
 """Networks for posteriors that need dropout."""
 
@@ -121,14 +114,14 @@ def chosen_cases(
     """The cases that a caller asked for; functions that make networks go with ``inputs``."""
     if networks is None:
         if inputs is not None:
-            raise InvalidArgumentError("`inputs` are those of `networks` of your own: pass `networks={'mine': make_net}` too.")
+            raise InvalidArgumentError("`inputs` are for your own `networks`: pass `networks={'mine': make_net}` too.")
         return dict(NETWORKS)
-    found = {}
+    cases = {}
     for name, each in networks.items():
         if not isinstance(each, NetworkCase) and inputs is None:
             raise InvalidArgumentError(f"Expected `inputs` for the network {name!r}, or a NetworkCase, but got neither.")
-        found[name] = each if isinstance(each, NetworkCase) else NetworkCase(each, inputs, classes)
-    return found
+        cases[name] = each if isinstance(each, NetworkCase) else NetworkCase(each, inputs, classes)
+    return cases
 
 
 def _doubled(inputs: Any) -> Any:

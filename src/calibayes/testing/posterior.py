@@ -1,4 +1,4 @@
-"""`check_posterior`: all that the library expects of a posterior."""
+"""`check_posterior`: everything that the library expects of a posterior."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import nn
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.testing import copy_checks, draw_checks, prediction_checks, structure_checks, training_checks
-from calibayes.testing.check_runner import run_checks
+from calibayes.testing.check_runner import checks_in, run_checks
 from calibayes.testing.framework_checks import check_under_lightning, check_under_transformers
 from calibayes.testing.network_cases import NetworkCase, chosen_cases
 from calibayes.testing.posterior_subject import Factory, PosteriorSubject
@@ -18,7 +18,7 @@ from calibayes.testing.process_checks import check_with_processes
 
 __all__ = ["check_posterior"]
 
-_ALWAYS = (*structure_checks.CHECKS, *draw_checks.CHECKS, *prediction_checks.CHECKS, *copy_checks.CHECKS)
+_ALWAYS = (structure_checks, draw_checks, prediction_checks, copy_checks)
 _DOORS = {"lightning": check_under_lightning, "transformers": check_under_transformers}
 
 
@@ -33,11 +33,11 @@ def check_posterior(
     processes: int | bool = False,
     skip: Collection[str] = (),
 ) -> None:
-    """Check that a posterior keeps all that users, `fit`, `predict` and `save` rely on.
+    """Check everything about a posterior that users, `fit`, `predict` and `save` rely on.
 
     It must leave the network alone, draw all its noise from generators, give the same bits for the same seed, train alike
-    however samples are grouped, have the gradient, mean, spread and KL that it says it has, and come back whole from files,
-    copies and interrupted trainings.
+    however samples are grouped, have the gradient, mean, spread and KL that it states, and survive files, copies and
+    interrupted trainings.
 
     Args:
         factory: makes the posterior of a network: a class, or a function.
@@ -47,7 +47,7 @@ def check_posterior(
         classes: how many logits those return.
         training: further arguments of `calibayes.fit`; ``None`` for a posterior that is not trained by it.
         doors: also train under ``"lightning"``, ``"transformers"``; ``True`` for those that are installed.
-        processes: also train in so many processes, started with ``torchrun``; ``True`` for two.
+        processes: also train in this many processes, started with ``torchrun``; ``True`` for two.
         skip: names of checks to leave out, as messages have them.
 
     Raises:
@@ -57,7 +57,8 @@ def check_posterior(
         >>> calibayes.testing.check_posterior(calibayes.Point, networks={"linear": lambda: torch.nn.Linear(2, 3)},
         ...                                   inputs=torch.randn(12, 2))
     """
-    checks = _ALWAYS if training is None else (*_ALWAYS, *training_checks.CHECKS)
+    modules = _ALWAYS if training is None else (*_ALWAYS, training_checks)
+    checks = [check for module in modules for check in checks_in(module.__name__)]
     cases = chosen_cases(networks, inputs, classes)
     open_doors = _chosen_doors(doors)
     for name, case in cases.items():

@@ -1,4 +1,4 @@
-"""A kind of posterior on one network: how the checks make, train and use it."""
+"""A kind of posterior on one network, which the checks make, train and use."""
 
 from __future__ import annotations
 
@@ -8,72 +8,62 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from calibayes.calibration import WMMCE
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import Predictive, predict
+from calibayes.randomness import seeded
 from calibayes.testing.comparisons import expect
 from calibayes.testing.network_cases import NetworkCase
 from calibayes.training.fit import fit
 from calibayes.training.history import History
 
-__all__ = ["Factory", "PosteriorSubject", "sgd", "soft_objective", "state", "title_of"]
+__all__ = ["Factory", "PosteriorSubject", "sgd", "soft_objective", "title_of"]
 
 Factory = Callable[[nn.Module], Posterior]
 
 
 def sgd(parameters: Any) -> torch.optim.Optimizer:
-    """Steps in proportion to gradients, so that rounding stays rounding (Adam would make whole steps of it)."""
+    """SGD, whose steps are proportional to gradients: Adam would turn rounding errors into whole steps."""
     return torch.optim.SGD(parameters, lr=0.05)
 
 
-def state(posterior: nn.Module) -> dict[str, Tensor]:
-    """A copy of what a posterior would save."""
-    return {name: value.detach().clone() for name, value in posterior.state_dict().items()}
-
-
 def title_of(thing: Any) -> str:
-    """Return what messages call a factory, a measure, a loss or a term."""
+    """Return the name of a factory or a loss in messages."""
     return str(getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or repr(thing))
 
 
 def soft_objective() -> Objective:
-    """The paper's objective, with soft scores: those as sharp as by default blow rounding errors up."""
+    """The paper's objective, with softer scores than by default, which would amplify rounding errors."""
     return Objective(lam=2.0, beta=0.5, calibration=WMMCE(tau_r=0.1, tau_c=0.1))
 
 
 @dataclass(frozen=True)
 class PosteriorSubject:
-    """The posterior, network and data that the checks are called with.
-
-    Attributes:
-        factory: makes the posterior of a network.
-        case: the network and its data.
-        training: further arguments of `calibayes.fit`; ``None`` for a posterior that is not trained by it.
-    """
+    """The posterior, network and data that the checks are called with."""
 
     factory: Factory
     case: NetworkCase
-    training: Mapping[str, Any] | None = field(default_factory=dict)
+    training: Mapping[str, Any] | None = field(default_factory=dict)  # arguments of `fit`; ``None`` if it cannot train it
 
     @property
     def title(self) -> str:
-        """The class of the posterior, or the name of a factory that makes none."""
+        """The class of the posterior, or the name of a factory that fails."""
         try:
             return type(self.posterior()).__name__
         except Exception:
             return title_of(self.factory)
 
     def posterior(self, *, seed: int = 1, double: bool = False) -> Posterior:
-        """A posterior that is not trained yet; the same seed gives the same one."""
+        """An untrained posterior; the same seed gives the same one."""
         net = self.case.network(seed=seed, double=double)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            made = self.factory(net)
-        expect(isinstance(made, Posterior), f"the factory returned {type(made).__name__}, which is not a calibayes.Posterior")
-        return made
+        with seeded(seed):
+            posterior = self.factory(net)
+        kind = type(posterior).__name__
+        expect(isinstance(posterior, Posterior), f"the factory returned {kind}, which is not a calibayes.Posterior")
+        return posterior
 
     def trained(self, *, double: bool = False) -> Posterior:
         """A posterior after two epochs, in evaluation mode."""

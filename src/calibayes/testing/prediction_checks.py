@@ -16,7 +16,7 @@ from calibayes.predictive import predict
 from calibayes.testing.comparisons import close, different, expect, finite, same_bits
 from calibayes.testing.posterior_subject import PosteriorSubject
 
-__all__ = ["CHECKS", "ExampleRows"]
+__all__ = ["ExampleRows"]
 
 
 class ExampleRows(Dataset[tuple[Any, Tensor]]):
@@ -63,11 +63,11 @@ def check_samples_do_not_depend_on_the_batch(subject: PosteriorSubject) -> None:
     posterior = subject.trained(double=True)
     whole = subject.predict(posterior, keep_samples=True)
     for size in (1, 5):
-        found = subject.predict(posterior, keep_samples=True, batch_size=size)
-        assert found.samples is not None
+        actual = subject.predict(posterior, keep_samples=True, batch_size=size)
+        assert actual.samples is not None
         assert whole.samples is not None
-        close(found.samples, whole.samples, f"the samples of `predict` with batch_size={size}, compared with one batch")
-        close(found.probs, whole.probs, f"`predict` with batch_size={size}, compared with one batch")
+        close(actual.samples, whole.samples, f"the samples of `predict` with batch_size={size}, compared with one batch")
+        close(actual.probs, whole.probs, f"`predict` with batch_size={size}, compared with one batch")
 
 
 def check_samples_do_not_depend_on_their_number(subject: PosteriorSubject) -> None:
@@ -76,30 +76,30 @@ def check_samples_do_not_depend_on_their_number(subject: PosteriorSubject) -> No
     members = len(posterior.members)
     few, many = (_samples(subject, posterior, count * members) for count in (2, 5))
     for index, (two, five) in enumerate(zip(few, many, strict=True)):
-        for s, found in enumerate(two):
-            close(found, five[s], f"sample {s} of member {index} among 2, compared with that among 5,")
+        for s, actual in enumerate(two):
+            close(actual, five[s], f"sample {s} of member {index} among 2, compared with that among 5,")
 
 
 def _samples(subject: PosteriorSubject, posterior: Posterior, count: int) -> list[list[Tensor]]:
     """Each member's networks' logits."""
     x = to_device(subject.case.data(double=True)[0], posterior.device)
-    found: list[list[Tensor]] = [[] for _ in posterior.members]
+    actual: list[list[Tensor]] = [[] for _ in posterior.members]
     with torch.no_grad(), posterior.evaluating():
         for member, outputs in posterior.outputs([x], count, 7):
-            found[member].append(logits_of(outputs[0], batch_length(x, "x")))
-    return found
+            actual[member].append(logits_of(outputs[0], batch_length(x, "x")))
+    return actual
 
 
 def check_predictions_without_samples(subject: PosteriorSubject) -> None:
     """The mean weights predict the same with every seed, and as ``forward`` does; so does a closed form, if there is one."""
     posterior = subject.trained(double=True)
     x, _ = subject.case.data(double=True)
-    found = predict(posterior, x, samples="mean").probs
-    same_bits(predict(posterior, x, samples="mean", seed=9).probs, found, "`predict(samples='mean')` with another seed")
+    actual = predict(posterior, x, samples="mean").probs
+    same_bits(predict(posterior, x, samples="mean", seed=9).probs, actual, "`predict(samples='mean')` with another seed")
     with torch.no_grad(), posterior.evaluating():
         args, kwargs = ((), x) if isinstance(x, dict) else (x if isinstance(x, tuple) else (x,), {})
-        logits = logits_of(posterior(*args, **kwargs), len(found))
-    close(found, logits.softmax(-1), "`predict(samples='mean')`, compared with `forward`")
+        logits = logits_of(posterior(*args, **kwargs), len(actual))
+    close(actual, logits.softmax(-1), "`predict(samples='mean')`, compared with `forward`")
     try:
         closed = predict(posterior, x, samples="closed-form").probs
     except InvalidArgumentError:
@@ -116,13 +116,3 @@ def check_predictions_for_data_of_every_kind(subject: PosteriorSubject) -> None:
     whole = subject.predict(posterior).probs
     for kind in (ExampleRows(x, y), DataLoader(ExampleRows(x, y), batch_size=5)):
         close(subject.predict(posterior, kind).probs, whole, f"`predict` of a {type(kind).__name__}, compared with tensors")
-
-
-CHECKS = (
-    check_predictions_are_probabilities,
-    check_predictions_have_their_seed,
-    check_samples_do_not_depend_on_the_batch,
-    check_samples_do_not_depend_on_their_number,
-    check_predictions_without_samples,
-    check_predictions_for_data_of_every_kind,
-)

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -19,14 +19,14 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.testing.check_runner import run_checks
 from calibayes.testing.comparisons import close, expect, same_bits
 from calibayes.testing.network_cases import NETWORKS, NetworkCase
-from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd, state
+from calibayes.testing.posterior_subject import Factory, PosteriorSubject, sgd
+from calibayes.training.training_hooks import cloned_state
 
-__all__ = ["Results", "check_with_processes", "trained_results"]
-
-Results = dict[str, Any]
+__all__ = ["check_with_processes", "train_in_group"]
 
 _TOLERANCE = 1e-10
 _SECONDS = 300
+_WORKER = "import sys; from calibayes.testing.process_checks import train_in_group; train_in_group(sys.argv[1])"
 
 
 def check_with_processes(
@@ -38,7 +38,7 @@ def check_with_processes(
 ) -> None:
     """Check that processes started with ``torchrun`` end with the weights and predictions of a single one.
 
-    Networks with dropout are left out: each process draws masks of its own.
+    Networks with dropout are left out: each process draws different masks.
 
     Args:
         factory: makes the posterior of a network: importable, or ``"module:function"``, or anything that cloudpickle can send.
@@ -49,62 +49,52 @@ def check_with_processes(
     Raises:
         AssertionError: says what differed.
     """
-    made = _imported(factory) if isinstance(factory, str) else factory
+    if isinstance(factory, str):
+        module, _, name = factory.partition(":")
+        factory = cast(Factory, getattr(import_module(module), name))
     cases = {name: case for name, case in (networks or NETWORKS).items() if not case.has_dropout}
     if not cases:
-        raise InvalidArgumentError("Expected a network without dropout: processes draw masks of their own.")
-    subjects = {name: PosteriorSubject(made, case, training or {}) for name, case in cases.items()}
+        raise InvalidArgumentError("Expected a network without dropout: each process draws different masks.")
+    subjects = {name: PosteriorSubject(factory, case, training or {}) for name, case in cases.items()}
 
     def check_processes(subjects: Mapping[str, PosteriorSubject]) -> None:
-        found = _started(subjects, processes)
+        results = _started(subjects, processes)
         for name, subject in subjects.items():
-            alone = trained_results(subject, group=None)
-            for rank, results in enumerate(found):
+            alone = _trained(subject, group=None)
+            for rank, of_rank in enumerate(results):
                 where = f"on the network {name!r}, in process {rank} of {processes}, compared with a single one,"
-                close(results[name]["state"], alone["state"], f"the state after `fit` {where}", _TOLERANCE)
-                close(results[name]["probs"], alone["probs"], f"`predict` {where}", _TOLERANCE)
-                same_bits(
-                    results[name]["state"], found[0][name]["state"], f"the state of process {rank}, compared with process 0"
-                )
+                close(of_rank[name]["state"], alone["state"], f"the state after `fit` {where}", _TOLERANCE)
+                close(of_rank[name]["probs"], alone["probs"], f"`predict` {where}", _TOLERANCE)
+                first = results[0][name]["state"]
+                same_bits(of_rank[name]["state"], first, f"the state of process {rank}, compared with process 0")
 
     run_checks((check_processes,), subjects, next(iter(subjects.values())).title)
 
 
-def trained_results(subject: PosteriorSubject, group: Any) -> Results:
-    """The state after training with all processes of a group, and what it predicts."""
+def train_in_group(folder: str) -> None:
+    """Train the subjects that are in a folder, as one of several processes, and write the results there."""
+    torch.set_num_threads(1)
+    subjects = pickle.loads((Path(folder) / "subjects.pickle").read_bytes())
+    results = {name: _trained(subject, group="auto") for name, subject in subjects.items()}
+    rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
+    torch.save(results, Path(folder) / f"rank{rank}.pt")
+
+
+def _trained(subject: PosteriorSubject, group: Any) -> dict[str, Any]:
+    """The state after training with all processes of a group, and its predictions."""
     posterior = subject.posterior(double=True)
     subject.fit(posterior, double=True, epochs=3, optimizer=sgd, group=group)
-    return {"state": state(posterior), "probs": subject.predict(posterior, group=group).probs}
+    return {"state": cloned_state(posterior), "probs": subject.predict(posterior, group=group).probs}
 
 
-def _started(subjects: Mapping[str, PosteriorSubject], processes: int) -> list[dict[str, Results]]:
+def _started(subjects: Mapping[str, PosteriorSubject], processes: int) -> list[dict[str, dict[str, Any]]]:
+    pickler: Any = pickle if find_spec("cloudpickle") is None else import_module("cloudpickle")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "--no-python"]
+    path = os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path]))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path}
     with TemporaryDirectory() as folder:
-        (Path(folder) / "subjects.pickle").write_bytes(_pickled(dict(subjects)))
-        launcher = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}")
-        done = subprocess.run(
-            [sys.executable, *launcher, "-m", "calibayes.testing.process_worker", folder],
-            env={
-                **os.environ,
-                "OMP_NUM_THREADS": "1",
-                "PYTHONPATH": os.pathsep.join(filter(None, [str(Path.cwd()), *sys.path])),
-            },
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        (Path(folder) / "subjects.pickle").write_bytes(pickler.dumps(dict(subjects)))
+        command = [*launcher, sys.executable, "-c", _WORKER, folder]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
         expect(done.returncode == 0, f"the processes failed:\n{done.stderr[-4000:]}")
         return [torch.load(Path(folder) / f"rank{rank}.pt") for rank in range(processes)]
-
-
-def _pickled(subjects: dict[str, PosteriorSubject]) -> bytes:
-    if find_spec("cloudpickle") is None:
-        return pickle.dumps(subjects)
-    found: bytes = import_module("cloudpickle").dumps(subjects)
-    return found
-
-
-def _imported(factory: str) -> Factory:
-    module, _, name = factory.partition(":")
-    found: Factory = getattr(import_module(module), name)
-    return found

@@ -1,4 +1,4 @@
-"""Checks of what a posterior says about a network's weights, and that it leaves the network alone."""
+"""Checks of a posterior's description of a network's weights, and that it leaves the network alone."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from contextlib import redirect_stdout
 
 import torch
 
+from calibayes.randomness import seeded
 from calibayes.testing.comparisons import expect, same_bits
-from calibayes.testing.posterior_subject import PosteriorSubject, state
-
-__all__ = ["CHECKS"]
+from calibayes.testing.posterior_subject import PosteriorSubject
+from calibayes.training.training_hooks import cloned_state
 
 
 def check_network_is_left_alone(subject: PosteriorSubject) -> None:
-    """Building, training and predicting change neither the network's weights nor its modes, and it has no part in them."""
+    """Building, training and predicting change neither the network's weights nor its modes, nor do they depend on it later."""
     net = subject.case.network()
-    before, modes = state(net), [part.training for part in net.modules()]
+    before, modes = cloned_state(net), [part.training for part in net.modules()]
     wanted = [parameter.requires_grad for parameter in net.parameters()]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
+    with seeded(1):
         posterior = subject.factory(net)
     if subject.training is not None:
         subject.fit(posterior, epochs=1)
     subject.predict(posterior)
     predicted = subject.predict(posterior, samples="mean").probs
-    same_bits(state(net), before, "the state of the network that was given")
+    same_bits(cloned_state(net), before, "the state of the network that was given")
     expect([part.training for part in net.modules()] == modes, "the network that was given has parts in another mode")
     expect([p.requires_grad for p in net.parameters()] == wanted, "the network that was given has other frozen weights")
     expect(all(p.grad is None for p in net.parameters()), "the network that was given has gradients")
@@ -52,16 +51,14 @@ def check_roles(subject: PosteriorSubject) -> None:
     total = 0
     for member in posterior.members:
         names = [name for choice in member.choices for name in choice.names]
-        expect(
-            sorted(names) == sorted(parameters), f"`choices` have {sorted(set(names) ^ set(parameters))} too much or not at all"
-        )
+        odd = sorted(set(names) ^ set(parameters))
+        expect(sorted(names) == sorted(parameters), f"`choices` have {odd} too much or not at all")
         bayesian = {name for choice in member.choices if choice.role == "bayesian" for name in choice.names}
         frozen = {name for choice in member.choices if choice.role == "frozen" for name in choice.names}
-        held = [(name, group.bayesian) for group in member.groups for names in group.layout.names for name in names]
-        expect(
-            sorted(name for name, _ in held) == sorted(set(names) - frozen), "`groups` do not hold every trained weight once"
-        )
-        odd = [name for name, random in held if random != (name in bayesian)]
+        grouped = [(name, group.bayesian) for group in member.groups for names in group.layout.names for name in names]
+        once = sorted(name for name, _ in grouped) == sorted(set(names) - frozen)
+        expect(once, "`groups` do not hold every trained weight once")
+        odd = [name for name, random in grouped if random != (name in bayesian)]
         expect(not odd, f"`groups` and `choices` disagree on whether {odd[:1]} is Bayesian")
         total += sum(choice.shape.numel() for choice in member.choices if choice.role == "bayesian")
     expect(posterior.num_bayesian == total, f"`num_bayesian` is {posterior.num_bayesian}, but `choices` say {total}")
@@ -72,10 +69,10 @@ def check_parameter_groups(subject: PosteriorSubject) -> None:
     posterior = subject.posterior()
     groups = posterior.parameter_groups()
     names = [group.get("name") for group in groups]
-    expect(len(set(names)) == len(names) and None not in names, f"`parameter_groups` need names of their own, but have {names}")
-    held = [id(parameter) for group in groups for parameter in group["params"]]
-    expect(len(set(held)) == len(held), "`parameter_groups` have a parameter twice")
-    missing = [name for name, p in posterior.named_parameters() if p.requires_grad and id(p) not in held]
+    expect(len(set(names)) == len(names) and None not in names, f"`parameter_groups` need different names, but have {names}")
+    grouped = [id(parameter) for group in groups for parameter in group["params"]]
+    expect(len(set(grouped)) == len(grouped), "`parameter_groups` have a parameter twice")
+    missing = [name for name, p in posterior.named_parameters() if p.requires_grad and id(p) not in grouped]
     expect(not missing, f"`parameter_groups` lack {missing[:1]}, which no optimiser would train")
 
 
@@ -83,8 +80,5 @@ def check_sample(subject: PosteriorSubject) -> None:
     """`sample` gives every parameter of the network, by all its names, with a leading axis."""
     drawn = subject.posterior().sample(2, generator=torch.Generator().manual_seed(0))
     wanted = {name: [2, *p.shape] for name, p in subject.case.network().named_parameters(remove_duplicate=False)}
-    found = {name: list(value.shape) for name, value in drawn.items()}
-    expect(found == wanted, f"`sample(2)` has the shapes {found}, not {wanted}")
-
-
-CHECKS = (check_network_is_left_alone, check_audit, check_roles, check_parameter_groups, check_sample)
+    actual = {name: list(value.shape) for name, value in drawn.items()}
+    expect(actual == wanted, f"`sample(2)` has the shapes {actual}, not {wanted}")

@@ -1,8 +1,7 @@
-"""`check_term`: all that the objective expects of a term beside the loss."""
+"""`check_term`: everything that the objective expects of a term beside the loss."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,9 @@ import torch
 from torch import Tensor
 
 from calibayes.objective import Objective
-from calibayes.testing.check_batches import awkward_logits, batch, examples, train
-from calibayes.testing.check_runner import run_checks
-from calibayes.testing.comparisons import close, different, expect, finite, same_bits
+from calibayes.testing.check_batches import batch, examples, expect_finite_for_every_batch, expect_stable_repr, train
+from calibayes.testing.check_runner import checks_in, run_checks
+from calibayes.testing.comparisons import close, different, expect, gradient_by_differences, same_bits
 
 __all__ = ["check_term"]
 
@@ -37,7 +36,7 @@ def check_term(term: Any, *, skip: Collection[str] = ()) -> None:
     Examples:
         >>> calibayes.testing.check_term(calibayes.Calibration(calibayes.MMCE(), lam=5.0))
     """
-    run_checks(_CHECKS, _Used(term), repr(term), skip=skip)
+    run_checks(checks_in(__name__, check_term), _Used(term), repr(term), skip=skip)
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,14 @@ class _Used:
     term: Any
 
     def scores(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, ...]:
-        """Inputs of none of the classes have no targets."""
-        found: tuple[Tensor, ...] = self.term.scores(logits, None if self.term.on == "out_of_domain" else targets)
-        return found
+        """The scores of a batch; out-of-domain inputs have no targets."""
+        return self.term.scores(logits, None if self.term.on == "out_of_domain" else targets)  # type: ignore[no-any-return]
 
     def value(self, logits: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
         """The term of a batch."""
         scores = self.scores(logits, targets)
         given = None if weights is None else weights.to(scores[0]).expand(scores[0].shape)
-        found: Tensor = self.term.value(*scores, weights=given)
-        return found
+        return self.term.value(*scores, weights=given)  # type: ignore[no-any-return]
 
     def train(self, **settings: Any) -> tuple[dict[str, Tensor], Any]:
         """A training with the data that the term is taken on."""
@@ -77,15 +74,12 @@ def check_description(used: _Used) -> None:
     """It has a name, says what it is taken on and of, has a weight, and a `repr` by which checkpoints are recognised."""
     term = used.term
     expect(isinstance(getattr(term, "name", None), str) and term.name.isidentifier(), "its `name` must be an identifier")
-    expect(
-        term.on in ("batch", "held_out", "out_of_domain"),
-        f"`on` is {term.on!r}, which is not 'batch', 'held_out' or 'out_of_domain'",
-    )
+    known = ("batch", "held_out", "out_of_domain")
+    expect(term.on in known, f"`on` is {term.on!r}, which is not 'batch', 'held_out' or 'out_of_domain'")
     expect(term.of in ("samples", "predictive"), f"`of` is {term.of!r}, neither 'samples' nor 'predictive'")
     weight = term.weight(step=0, batch_size=12)
     expect(isinstance(weight, float | int) and weight >= 0, f"`weight` is {weight!r}, not a number of at least 0")
-    expect(" at 0x" not in repr(term), f"`repr` has a memory address, {term!r}: make it a frozen dataclass")
-    expect(repr(copy.deepcopy(term)) == repr(term), "`repr` of a copy differs: make it a frozen dataclass")
+    expect_stable_repr(term)
 
 
 def check_shapes(used: _Used) -> None:
@@ -102,13 +96,7 @@ def check_shapes(used: _Used) -> None:
 
 def check_finite_for_every_batch(used: _Used) -> None:
     """Value and gradient are finite for batches that are all right, all wrong, single, saturated or tied."""
-    for what, (logits, targets) in awkward_logits().items():
-        for dtype in (torch.bfloat16, torch.float32, torch.float64):
-            leaf = logits.to(dtype).requires_grad_()
-            value = used.value(leaf, targets)
-            finite(value, f"the value for {what} ({dtype})")
-            if value.requires_grad:
-                finite(torch.autograd.grad(value, leaf)[0], f"the gradient for {what} ({dtype})")
+    expect_finite_for_every_batch(used.value, "value", (torch.bfloat16, torch.float32, torch.float64))
 
 
 def check_scores_are_independent(used: _Used) -> None:
@@ -122,7 +110,7 @@ def check_scores_are_independent(used: _Used) -> None:
 
 
 def check_batches(used: _Used) -> None:
-    """The order of examples does not matter, leading axes are batches of their own, and weights of one are none."""
+    """The order of examples does not matter, leading axes are separate batches, and weights of one change nothing."""
     logits, targets = batch(12, 3)
     whole = used.value(logits, targets)
     order = torch.randperm(12, generator=torch.Generator().manual_seed(1))
@@ -142,19 +130,8 @@ def check_weights(used: _Used) -> None:
 
 def check_gradient(used: _Used) -> None:
     """The gradient is that of finite differences in the scores."""
-    scores = [score.detach().requires_grad_() for score in used.scores(*batch(7))]
-    value = used.term.value(*scores)
-    expect(value.requires_grad, "`value` has no gradient with respect to its scores")
-    found = torch.autograd.grad(value, scores, allow_unused=True, materialize_grads=True)
-    step = 1e-6
-    for index, gradient in enumerate(found):
-        for k in range(len(gradient)):
-            ends = []
-            for sign in (1, -1):
-                moved = [score.detach().clone() for score in scores]
-                moved[index][k] += sign * step
-                ends.append(used.term.value(*moved))
-            close(gradient[k], (ends[0] - ends[1]) / (2 * step), f"the gradient in score {index} of example {k}", 1e-4)
+    scores = {f"score {index} of example": score for index, score in enumerate(used.scores(*batch(7)))}
+    gradient_by_differences(used.term.value, scores)
 
 
 def check_training(used: _Used) -> None:
@@ -162,13 +139,12 @@ def check_training(used: _Used) -> None:
     for bayesian in (False, True):
         settings: dict[str, Any] = {"bayesian": bayesian, "samples": 3}
         whole, history = used.train(**settings)
-        expect(
-            used.term.name in history.epochs[-1], f"the history has no {used.term.name!r}, only {sorted(history.epochs[-1])}"
-        )
+        name, row = used.term.name, history.epochs[-1]
+        expect(name in row, f"the history has no {name!r}, only {sorted(row)}")
         different(whole, train(_objective(), **settings)[0], "training with the term is training without it")
         for others in ({"micro_batch_size": 5}, {"sample_chunk": 1}):
-            found, _ = used.train(**settings, **others)
-            close(found, whole, f"the state after training with {others}, compared with whole batches,", 1e-6)
+            actual, _ = used.train(**settings, **others)
+            close(actual, whole, f"the state after training with {others}, compared with whole batches,", 1e-6)
 
 
 def check_training_resumes(used: _Used) -> None:
@@ -179,16 +155,3 @@ def check_training_resumes(used: _Used) -> None:
         resumed, again = used.train(epochs=3, checkpoint=Path(folder))
     same_bits(resumed, whole, "the state after a `fit` that was resumed, compared with one that was not,")
     expect(again == history, "a `fit` that was resumed has another history than one that was not")
-
-
-_CHECKS = (
-    check_description,
-    check_shapes,
-    check_finite_for_every_batch,
-    check_scores_are_independent,
-    check_batches,
-    check_weights,
-    check_gradient,
-    check_training,
-    check_training_resumes,
-)

@@ -8,22 +8,21 @@ from tempfile import TemporaryDirectory
 import torch
 
 from calibayes.testing.comparisons import close, expect, finite, same_bits
-from calibayes.testing.posterior_subject import PosteriorSubject, sgd, state
+from calibayes.testing.posterior_subject import PosteriorSubject, sgd
 from calibayes.testing.prediction_checks import ExampleRows
-
-__all__ = ["CHECKS"]
+from calibayes.training.training_hooks import cloned_state
 
 
 def check_training_has_its_seed(subject: PosteriorSubject) -> None:
     """The same seed gives the same bits, whatever the global generators do."""
-    found = []
+    results = []
     for seed in (0, 1):
         posterior = subject.posterior()
         torch.manual_seed(seed)
         history = subject.fit(posterior)
-        found.append((state(posterior), history))
-    same_bits(found[1][0], found[0][0], "the state after `fit` with the same seed")
-    expect(found[1][1] == found[0][1], "`fit` with the same seed gives another history")
+        results.append((cloned_state(posterior), history))
+    same_bits(results[1][0], results[0][0], "the state after `fit` with the same seed")
+    expect(results[1][1] == results[0][1], "`fit` with the same seed gives another history")
 
 
 def check_everything_is_trained(subject: PosteriorSubject) -> None:
@@ -41,25 +40,22 @@ def check_everything_is_trained(subject: PosteriorSubject) -> None:
     for optimized in posterior.parameter_groups():
         for parameter in optimized["params"]:
             finite(parameter.detach(), f"{optimized['name']!r} after `fit`")
-            expect(
-                not torch.equal(parameter, start[id(parameter)]),
-                f"three epochs of `fit` do not move {optimized['name']!r}: does a gradient reach it?",
-            )
+            moved = not torch.equal(parameter, start[id(parameter)])
+            expect(moved, f"three epochs of `fit` do not move {optimized['name']!r}: does a gradient reach it?")
 
 
 def check_samples_at_once_and_in_turn(subject: PosteriorSubject) -> None:
-    """A loop over samples, chunks and all at once train alike; masks of a network's own dropout are apart in each."""
+    """A loop over samples, chunks and all at once train alike; dropout of the network has different masks in each."""
     if subject.case.has_dropout:
         return
-    found = {}
+    results = {}
     for chunk in (1, 2, 3):
         posterior = subject.posterior(double=True)
         subject.fit(posterior, double=True, samples=3, sample_chunk=chunk, optimizer=sgd)
-        found[chunk] = state(posterior)
+        results[chunk] = cloned_state(posterior)
     for chunk in (2, 3):
-        close(
-            found[chunk], found[1], f"the state after `fit` with samples=3, sample_chunk={chunk}, compared with sample_chunk=1"
-        )
+        what = f"the state after `fit` with samples=3, sample_chunk={chunk}, compared with sample_chunk=1"
+        close(results[chunk], results[1], what)
 
 
 def check_training_resumes(subject: PosteriorSubject) -> None:
@@ -70,25 +66,18 @@ def check_training_resumes(subject: PosteriorSubject) -> None:
         subject.fit(subject.posterior(), epochs=1, checkpoint=Path(folder))
         resumed = subject.posterior(seed=2)
         again = subject.fit(resumed, epochs=3, checkpoint=Path(folder))
-    same_bits(state(resumed), state(whole), "the state after a `fit` that was resumed, compared with one that was not,")
+    same_bits(
+        cloned_state(resumed), cloned_state(whole), "the state after a `fit` that was resumed, compared with one that was not,"
+    )
     same_bits(subject.predict(resumed).probs, subject.predict(whole).probs, "`predict` after a `fit` that was resumed")
     expect(again == history, "a `fit` that was resumed has another history than one that was not")
 
 
 def check_training_on_a_dataset(subject: PosteriorSubject) -> None:
     """A Dataset trains as tensors do."""
-    found = []
+    results = []
     for train in (None, ExampleRows(*subject.case.data())):
         posterior = subject.posterior()
         subject.fit(posterior, epochs=1, train=train)
-        found.append(state(posterior))
-    same_bits(found[1], found[0], "the state after `fit` on a Dataset, compared with tensors,")
-
-
-CHECKS = (
-    check_training_has_its_seed,
-    check_everything_is_trained,
-    check_samples_at_once_and_in_turn,
-    check_training_resumes,
-    check_training_on_a_dataset,
-)
+        results.append(cloned_state(posterior))
+    same_bits(results[1], results[0], "the state after `fit` on a Dataset, compared with tensors,")

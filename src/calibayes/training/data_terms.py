@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from calibayes.distributed import Processes
+from calibayes.objective.losses import widened
 from calibayes.objective.term_gradient import TermScores, derivative, pulled_back, scores_of, value_of
 from calibayes.objective.terms import On, Term
 from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.randomness import seed_globally
-from calibayes.training.training_position import MicroBatch, TrainingPosition
+from calibayes.training.micro_batches import MicroBatch, TrainingPosition
 
 if TYPE_CHECKING:
-    from calibayes.training.averaged_terms import AveragedTerm
     from calibayes.training.step import Stepper
 
-__all__ = ["Batches", "DataTerms", "MicroBatch", "TrainingPosition", "WeightedTerm", "own_scores", "sliced_derivative"]
+__all__ = ["AveragedTerm", "Batches", "DataTerms", "WeightedTerm", "averaged_terms"]
 
 Batches = Mapping[On, list[MicroBatch]]
 _STREAMS: dict[On, str] = {"batch": "batch", "held_out": "held-out", "out_of_domain": "out-of-domain"}
@@ -32,6 +34,7 @@ class WeightedTerm(NamedTuple):
     weight: float
 
 
+@dataclass
 class DataTerms:
     """One chunk of samples on one batch, which may lie in several parts: micro-batches, and other processes.
 
@@ -40,22 +43,17 @@ class DataTerms:
     micro-batches that takes a second pass through the network, for processes one message of the scores.
     """
 
-    def __init__(
-        self,
-        stepper: Stepper,
-        leaves: list[Tensor],
-        count: int,
-        first: int,
-        statistics: StepStatistics,
-        place: TrainingPosition,
-    ) -> None:
-        self.stepper, self.leaves, self.count, self.first = stepper, leaves, count, first
-        self.statistics, self.place = statistics, place
+    stepper: Stepper
+    leaves: list[Tensor]
+    count: int  # of samples in the chunk
+    first: int  # the number of its first sample
+    statistics: StepStatistics
+    place: TrainingPosition
 
     def backward(
         self, batches: Batches, terms: Sequence[WeightedTerm], averaged: Mapping[str, AveragedTerm], share: float
     ) -> dict[str, list[Tensor]]:
-        """Backpropagate the weighted terms to the leaves; returns what each one's value is the sum of, by name.
+        """Backpropagate the weighted terms to the leaves; returns by name the numbers whose sum is each one's value.
 
         The mean loss is that of this process's examples, divided by the number of all; terms are those of all.
 
@@ -66,7 +64,7 @@ class DataTerms:
             share: of the samples of the weights, those in this chunk.
         """
         loss = self.stepper.objective.loss
-        found: dict[str, list[Tensor]] = {loss.name: []}
+        values: dict[str, list[Tensor]] = {loss.name: []}
         for on in _STREAMS:
             here = [each for each in terms if each.term.on == on]
             if on != "batch" and not here:
@@ -79,12 +77,12 @@ class DataTerms:
                 sums = []
                 if on == "batch":
                     mean = loss.mean(logits, part.targets, part.weights)
-                    found[loss.name].append(_times(part.own / part.total, mean.detach()))
+                    values[loss.name].append(_times(part.own / part.total, mean.detach()))
                     sums.append(_times(part.own / part.total * share, mean))
                 sums += [pieces[term.name].piece(logits, part, index) * (share * weight) for term, weight in here]
-                self._backward(sum(sums[1:], start=sums[0]))
-            found.update({term.name: [pieces[term.name].value] for term, _ in here})
-        return found
+                self.stepper.scaler.scale(sum(sums[1:], start=sums[0])).backward()
+            values.update({term.name: [pieces[term.name].value] for term, _ in here})
+        return values
 
     def logits(self, part: MicroBatch, index: int, on: On, *, update: bool) -> Tensor:
         """The network in training mode; dropout is seeded by the place, so a second pass sees the same masks."""
@@ -107,11 +105,8 @@ class DataTerms:
                 for index, part in enumerate(parts):
                     logits = self.logits(part, index, on, update=False)
                     for term in terms:
-                        scores[term.name].append(own_scores(term, logits, part))
+                        scores[term.name].append(_own_scores(term, logits, part))
         return {term.name: _SpreadTerm(term, parts, self.stepper.processes, scores[term.name]) for term in terms}
-
-    def _backward(self, loss: Tensor) -> None:
-        self.stepper.scaler.scale(loss).backward()
 
 
 def _times(factor: float, value: Tensor) -> Tensor:
@@ -127,27 +122,75 @@ class _SpreadTerm:
         self._term, self._parts, self._processes = term, parts, processes
         self._slices: list[TermScores] | None = None
         if scores:
-            self.value, self._slices = sliced_derivative(term, scores, parts, processes)
+            self.value, self._slices = _sliced_derivative(term, scores, parts, processes)
 
     def piece(self, logits: Tensor, part: MicroBatch, index: int) -> Tensor:
-        scores = own_scores(self._term, logits, part)
+        scores = _own_scores(self._term, logits, part)
         if self._slices is not None:
             return pulled_back(scores, self._slices[index])
         if self._processes.size == 1:
             value = value_of(self._term, scores, part.weights)
             self.value = value.detach()
             return value
-        self.value, slices = sliced_derivative(self._term, [scores], self._parts, self._processes)
+        self.value, slices = _sliced_derivative(self._term, [scores], self._parts, self._processes)
         return pulled_back(scores, slices[0])
 
 
-def own_scores(term: Term, logits: Tensor, part: MicroBatch) -> TermScores:
+class AveragedTerm:
+    r"""A term of the averaged probabilities, where the samples of the weights run through the network in several chunks.
+
+    With $\bar p = \frac1R \sum_r p_r$ the gradient of a term $f(\log \bar p)$ is that of
+    $\sum_r \big\langle \frac{\partial f}{\partial \log \bar p} \circ \frac{p_r}{R\,\bar p}, \log p_r \big\rangle$ with the
+    first factor held constant. The factors stay between 0 and 1 wherever probabilities underflow.
+    """
+
+    def __init__(self, term: Term, parts: list[MicroBatch], log_probs: list[Tensor], processes: Processes) -> None:
+        self._log_probs = log_probs
+        leaves = [each.detach().requires_grad_() for each in log_probs]
+        with torch.enable_grad():
+            scores = [_own_scores(term, leaf, part) for leaf, part in zip(leaves, parts, strict=True)]
+            self.value, slices = _sliced_derivative(term, scores, parts, processes)
+            sums = [pulled_back(own, slopes) for own, slopes in zip(scores, slices, strict=True)]
+        total = sum(sums[1:], start=sums[0])
+        self._gradients = tuple(torch.zeros_like(leaf) for leaf in leaves)
+        if total.requires_grad:
+            self._gradients = torch.autograd.grad(total, leaves, allow_unused=True, materialize_grads=True)
+
+    def piece(self, logits: Tensor, part: MicroBatch, index: int) -> Tensor:
+        """For one chunk of samples, something with the right gradient: its mean over the chunk."""
+        own = widened(logits).log_softmax(-1)
+        factors = (own.detach() - self._log_probs[index]).exp() * self._gradients[index]
+        return (factors * own).sum((-2, -1)).mean()
+
+
+def averaged_terms(
+    chunks: Iterable[DataTerms], samples: int, batches: Batches, terms: Sequence[WeightedTerm], processes: Processes
+) -> dict[str, AveragedTerm]:
+    """The terms of the averaged probabilities by name, from a pass without gradient over all chunks of samples."""
+    chosen = [each.term for each in terms if each.term.of == "predictive"]
+    sums: dict[On, list[Tensor]] = {}
+    with torch.no_grad():
+        for data in chunks:
+            for on in dict.fromkeys(term.on for term in chosen):
+                own = [_log_sum(data.logits(part, index, on, update=False)) for index, part in enumerate(batches[on])]
+                sums[on] = [torch.logaddexp(*pair) for pair in zip(sums[on], own, strict=True)] if on in sums else own
+    log_probs = {on: [each - math.log(samples) for each in own] for on, own in sums.items()}
+    return {term.name: AveragedTerm(term, batches[term.on], log_probs[term.on], processes) for term in chosen}
+
+
+def _log_sum(logits: Tensor) -> Tensor:
+    """The logarithms of the probabilities summed over the samples of a chunk."""
+    own = widened(logits).log_softmax(-1)
+    return own if own.dim() == 2 else own.logsumexp(0)
+
+
+def _own_scores(term: Term, logits: Tensor, part: MicroBatch) -> TermScores:
     """The scores of those examples of a part that count."""
     targets = None if term.on == "out_of_domain" else part.targets
     return tuple(score[..., : part.own] for score in scores_of(term, logits, targets))
 
 
-def sliced_derivative(
+def _sliced_derivative(
     term: Term, scores: list[TermScores], parts: list[MicroBatch], processes: Processes
 ) -> tuple[Tensor, list[TermScores]]:
     """The term of the scores of all parts and processes, and its derivative with respect to those of each part here."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.training.training_hooks import cloned_state
 
 __all__ = ["BestEpoch", "EarlyStopping", "stopping_rule"]
 
@@ -21,15 +22,15 @@ class EarlyStopping:
     """Stop when a validation metric has not improved for a while, and restore the best weights.
 
     Args:
-        patience: how many epochs without improvement to wait for another one.
+        patience: epochs without improvement before stopping.
         monitor: the metric; NLL by default, since a proper score cannot be gamed by giving up accuracy as ECE can.
             ``"refined-nll"`` is the NLL after temperature scaling fitted on the validation predictions
-            (`calibayes.posthoc.refined_nll`): the one to take if a temperature is fitted after training, which would undo
-            the overconfidence that the plain NLL stops at.
+            (`calibayes.posthoc.refined_nll`): use it if a temperature is fitted after training, which would undo the
+            overconfidence that the plain NLL stops at.
 
     Examples:
         >>> x = torch.randn(64, 3)
-        >>> right, wrong = x.argmax(-1), x.argmin(-1)  # what is learnt on one makes the other worse
+        >>> right, wrong = x.argmax(-1), x.argmin(-1)  # learning one makes the other worse
         >>> history = calibayes.fit(
         ...     calibayes.Point(torch.nn.Linear(3, 3)),
         ...     (x, right),
@@ -52,7 +53,7 @@ class EarlyStopping:
 
 
 def stopping_rule(early_stopping: object) -> EarlyStopping | None:
-    """Return ``early_stopping`` as a rule, or an error that names it when it is neither a rule, a patience nor ``None``."""
+    """Return ``early_stopping`` as a rule, or raise `InvalidArgumentError` unless it is one, a patience or ``None``."""
     if early_stopping is None or isinstance(early_stopping, EarlyStopping):
         return early_stopping
     try:
@@ -74,12 +75,12 @@ class BestEpoch:
         self.weights: dict[str, Tensor] = {}
 
     def update(self, posterior: Posterior, row: dict[str, float]) -> bool:
-        """Look at an epoch's metrics; returns whether it is time to stop."""
+        """Keep the weights of an epoch that is the best so far; returns True when it is time to stop."""
         value = row[f"val_{self.rule.monitor.replace('-', '_')}"]
         epoch = int(row["epoch"])
         if self.value is None or (value > self.value if self.rule.monitor == "accuracy" else value < self.value):
             self.value, self.epoch = value, epoch
-            self.weights = {name: tensor.detach().clone() for name, tensor in posterior.state_dict().items()}
+            self.weights = cloned_state(posterior)
         return self.epoch is not None and epoch - self.epoch >= self.rule.patience
 
     def restore(self, posterior: Posterior) -> int | None:
@@ -89,7 +90,7 @@ class BestEpoch:
         return self.epoch
 
     def state(self) -> dict[str, Any]:
-        """Everything, for a checkpoint."""
+        """The state, for a checkpoint."""
         return {"value": self.value, "epoch": self.epoch, "weights": self.weights}
 
     def load(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from calibayes.data.augment import AugmentedSource
 from calibayes.data.input_structure import tensors_in
@@ -17,12 +16,13 @@ from calibayes.objective import CrossEntropy, Objective, Term
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.schedules import Schedule, value_at
 from calibayes.training.step import StepSettings
+from calibayes.training.weight_checks import checksum
 
 __all__ = ["fingerprint", "sampled"]
 
 _STEPS = (0, 1, 2, 5, 10, 30, 100, 300, 1_000, 10_000, 100_000)
 _ROWS = 64
-_DESCRIBED = ("kind", "parameters", "buffers", "roles")  # of a posterior's configuration, in words of their own
+_DESCRIBED = ("kind", "parameters", "buffers", "roles")  # parts of a posterior's configuration that are described apart
 
 
 def fingerprint(
@@ -35,10 +35,10 @@ def fingerprint(
 ) -> dict[str, Any]:
     """A description of a run that is the same in every process. Epochs are not in it: a finished run may be prolonged."""
     hyperparameters = [
-        {k: _told(v) for k, v in group.items() if k not in ("params", "initial_lr")} for group in optimizer.param_groups
+        {k: _plain(v) for k, v in group.items() if k not in ("params", "initial_lr")} for group in optimizer.param_groups
     ]
     config = posterior.config()
-    about = {name: _told(value) for name, value in config.items() if name not in _DESCRIBED}
+    about = {name: _plain(value) for name, value in config.items() if name not in _DESCRIBED}
     return {
         "posterior": posterior.kind,
         "parameters": {choice.name: [choice.role, *choice.shape] for choice in posterior.choices},
@@ -51,61 +51,52 @@ def fingerprint(
         **about,
         "optimizer": [type(optimizer).__name__, hyperparameters],
         **_objective(objective),
-        "settings": {name: _told(value) for name, value in vars(settings).items()},
-        **{name: _told(value) for name, value in others.items()},
+        "settings": {name: _plain(value) for name, value in vars(settings).items()},
+        **{name: _plain(value) for name, value in others.items()},
     }
 
 
 def _objective(objective: Objective) -> dict[str, Any]:
-    """The loss and its terms; cross-entropy and the short form as version 0.1 told them, whose checkpoints go on."""
-    told: dict[str, Any] = {"beta": _schedule(objective.beta, "beta")}
+    """The loss and its terms; cross-entropy and the short form as version 0.1 wrote them, so that its runs can be resumed."""
+    described: dict[str, Any] = {"beta": _schedule(objective.beta, "beta")}
     if objective.loss != CrossEntropy():
-        told["loss"] = _told(objective.loss)
+        described["loss"] = _plain(objective.loss)
     if objective.is_short:
         lam = _schedule(objective.lam, "lam")  # type: ignore[arg-type]
-        return {**told, "lam": lam, "calibration": _told(objective.calibration), "lam_scale": objective.lam_scale}
-    terms = [[each.name, each.on, each.of, _told(each), *_schedule(_weight(each), each.name)] for each in objective.terms]
-    return {**told, "terms": terms}
+        return {**described, "lam": lam, "calibration": _plain(objective.calibration), "lam_scale": objective.lam_scale}
+    return {**described, "terms": [_term(term) for term in objective.terms]}
 
 
-def _weight(term: Term) -> Schedule:
-    return lambda step: term.weight(step, 1)
+def _term(term: Term) -> list[Any]:
+    return [term.name, term.on, term.of, _plain(term), *_schedule(lambda step: term.weight(step, 1), term.name)]
 
 
 def _schedule(schedule: Schedule, name: str) -> Sequence[float | None]:
-    """A function is known by its values: its name would not tell two lambdas apart. It need not have one at every step."""
+    """The values of a function at some steps, ``None`` where it has none: its name would not tell two lambdas apart."""
     if not callable(schedule):
         return [value_at(schedule, 0, name)]
     values: list[float | None] = []
     for step in _STEPS:
         try:
             values.append(value_at(schedule, step, name))
-        except Exception:  # whatever a user's function raises beyond its last step
+        except Exception:  # a user's function may raise anything beyond its last step
             values.append(None)
     return values
 
 
 def sampled(source: Source | None) -> int | None:
-    """A checksum of some rows and all labels of data in memory, and of how the rows are changed."""
+    """A checksum of some rows and all labels of data in memory, and of their augmentation."""
     if not isinstance(source, TensorSource):
         return None
     index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
-    inputs = source.take(index).inputs
-    total = zlib.crc32(_bytes(source.targets.long()))
-    if source.weights is not None:
-        total = zlib.crc32(_bytes(source.weights), total)
-    for tensor in tensors_in(inputs):
-        total = zlib.crc32(_bytes(tensor), total)
+    weights = [] if source.weights is None else [source.weights]
+    total = checksum([source.targets.long(), *weights, *tensors_in(source.take(index).inputs)])
     if isinstance(source, AugmentedSource):
         total = zlib.crc32(repr((source.padding, source.flip)).encode(), total)
     return total
 
 
-def _bytes(tensor: Tensor) -> bytes:
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-
-
-def _told(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """JSON's own types as they are; anything else by its repr, without memory addresses."""
     if value is None or isinstance(value, bool | int | float | str):
         return value

@@ -19,19 +19,17 @@ from calibayes.objective.terms import On
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import preserved_global_state
 from calibayes.training.early_stopping import BestEpoch, EarlyStopping, stopping_rule
-from calibayes.training.epoch_callback import OnEpoch
+from calibayes.training.epoch_metrics import OnEpoch
 from calibayes.training.fingerprint import fingerprint, sampled
 from calibayes.training.history import History
-from calibayes.training.optimizers import OptimizerFactory, made_optimizer
-from calibayes.training.schedulers import SchedulerFactory, made_scheduler
+from calibayes.training.optimizers import OptimizerFactory, SchedulerFactory, check_interval, made_optimizer, made_scheduler
 from calibayes.training.separate_members import fit_members
 from calibayes.training.stacked_members import MembersSource, StackedParameters, TogetherStepper
 from calibayes.training.step import Stepper, StepSettings
-from calibayes.training.trainable_dtypes import check_full_precision
-from calibayes.training.training_device import chosen_device
+from calibayes.training.training_inputs import chosen_device, unlabelled_source
 from calibayes.training.training_run import TrainingRun
-from calibayes.training.unlabelled_inputs import unlabelled_source
 from calibayes.training.weight_averaging import Averaging, check_averaging
+from calibayes.training.weight_checks import check_full_precision
 
 __all__ = ["fit"]
 
@@ -77,8 +75,8 @@ def fit(
     ends training after the step under way and keeps what was learned.
 
     Args:
-        posterior: a `Point` (FNN, CA-FNN), a `MeanField` (BNN, CA-BNN) or any other; of an `Ensemble` every member is trained
-            on its own, with a seed of its own.
+        posterior: a `Point` (FNN, CA-FNN), a `MeanField` (BNN, CA-BNN) or any other; the members of an `Ensemble` are trained
+            separately, with different seeds.
         train: a pair ``(x, y)`` of tensors or arrays (``x`` may be a tuple or dict of them), or ``(x, y, weights)`` with
             how much each example counts (only ratios matter); a Dataset, or a DataLoader (whose own batch size counts).
         objective: what is minimised.
@@ -94,13 +92,14 @@ def fit(
         out_of_domain: inputs of none of the classes, for terms such as `ConfidenceMinimization`; drawn likewise. They have no
             labels: ``(x,)``, ``x``, or a Dataset of inputs (labels in it are ignored).
         seed: of shuffling, noise and dropout; the caller's global generators are left as they were.
-        checkpoint: a folder; killed at any moment and called again, training goes on and ends with the same bits.
+        checkpoint: a folder. If the process is killed at any moment and ``fit`` called again, training continues from the
+            last checkpoint, also in the middle of an epoch, and ends with the same bits.
         scheduler: a factory, optimiser → learning-rate scheduler.
         scheduler_interval: whether the scheduler steps once an ``"epoch"`` or once a ``"step"``.
         early_stopping: a patience in epochs, or an `EarlyStopping`; needs ``validation``.
         averaging: an `EMA` or an `EqualAverage` of the weights (of $\mu$ and $\rho$ alike). Validation, ``early_stopping``
             and ``on_epoch`` see the average, and the posterior holds it in the end. Running statistics of batch norms are
-            taken anew for it by a pass over the training data, each time it is looked at.
+            estimated for it by a pass over the training data, each time it is used.
         validation_samples: $S$ of the validation metrics.
         micro_batch_size: run the batch through the network in parts of at most this many examples; the calibration term
             stays that of the whole batch (at the price of a second forward pass).
@@ -111,12 +110,12 @@ def fit(
         checkpoint_seconds: how often a checkpoint is written within an epoch.
         on_epoch: called after every epoch with the posterior and the number of the epoch (from 1), to look at it; numbers
             that it returns by name are kept in the history of the epoch, and ``False`` ends training. Its time is not counted
-            as training. Every one of several processes calls it; what it returns to the first counts.
+            as training. Every one of several processes calls it; the first one's result counts.
         group: the processes that train together, each of which must be given the same data: by default all that
             ``torchrun`` has started; a process group of ``torch.distributed``; ``None`` for this process alone. Batches,
             and the calibration term, are those of all processes together, and the result is that of a single one.
         progress: show a progress line; by default where standard error is a terminal.
-        workers: how many members of an ensemble are trained at a time, in processes of their own.
+        workers: how many members of an ensemble are trained at a time, each in its own process.
         together: train all members of an ensemble at once, side by side in every operation (``vmap``). That pays for small
             networks of linear layers. Validation and early stopping then look at the ensemble rather than at each member.
 
@@ -140,14 +139,20 @@ def fit(
     if posterior.members != (posterior,) and not together:
         return fit_members(fit, posterior, arguments, workers)
     if workers > 1:
-        raise InvalidArgumentError(f"Members are trained by `workers={workers}`, but this is {_no_members(together)}.")
+        reason = "`together` trains all at once: leave one of the two out" if together else "this is not one: use `workers=1`"
+        raise InvalidArgumentError(f"`workers={workers}` trains the members of an ensemble apart, but {reason}.")
     given = checked_objective(objective)
     objective = given if calibration_data is None else given.on_held_out()
     extra: dict[On, Any] = {"held_out": calibration_data, "out_of_domain": out_of_domain}
     check_data(objective.terms, [on for on, data in extra.items() if data is not None], _EXTRA_DATA)
-    counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
     integer("seed", seed)
-    _check_counts(**counts, micro_batch_size=micro_batch_size, sample_chunk=sample_chunk)
+    counts = {"epochs": epochs, "batch_size": batch_size, "samples": samples, "validation_samples": validation_samples}
+    if micro_batch_size is not None:
+        counts["micro_batch_size"] = micro_batch_size
+    if sample_chunk != "auto":
+        counts["sample_chunk"] = sample_chunk
+    for name, value in counts.items():
+        positive_integer(name, value)
     if precision is not None and precision not in _PRECISIONS:
         raise InvalidArgumentError(f"Expected `precision` to be one of {list(_PRECISIONS)}, but got {precision!r}.")
     if on_epoch is not None and not callable(on_epoch):
@@ -158,6 +163,7 @@ def fit(
         raise InvalidArgumentError(
             f"Expected `checkpoint_seconds` to be a number of at least 0, but got {checkpoint_seconds!r}."
         )
+    check_interval(scheduler_interval)
     check_averaging(averaging, epochs, posterior)
     rule = stopping_rule(early_stopping)
     if rule is not None and validation is None:
@@ -177,7 +183,7 @@ def fit(
     held_out = None if calibration_data is None else as_source(calibration_data, batch_size, "calibration_data")
     outside = None if out_of_domain is None else unlabelled_source(out_of_domain, batch_size, "out_of_domain")
     stacked = StackedParameters(posterior) if together else None
-    made = made_optimizer(optimizer, posterior if stacked is None else stacked, objective, source.size)
+    torch_optimizer = made_optimizer(optimizer, posterior if stacked is None else stacked, objective, lambda: source.size)
     settings = StepSettings(
         samples=samples,
         sample_chunk=sample_chunk,
@@ -186,44 +192,43 @@ def fit(
         precision=None if precision is None else _PRECISIONS[precision],
         seed=int(seed),
     )
-    planned = made_scheduler(scheduler, made, scheduler_interval)
+    lr_scheduler = None if scheduler is None else made_scheduler(scheduler, torch_optimizer, scheduler_interval)
     folder = None
     if checkpoint is not None or processes.size > 1:
         others = {
             "batch_size": batch_size,
             "early_stopping": rule,
             "averaging": averaging,
-            "scheduler": None if planned is None else type(planned).__name__,
+            "scheduler": None if lr_scheduler is None else type(lr_scheduler).__name__,
             "scheduler_interval": scheduler_interval,
-            "scheduler_settings": None if planned is None else planned.state_dict(),
+            "scheduler_settings": None if lr_scheduler is None else lr_scheduler.state_dict(),
             "validation": sampled(watched),
             "validation_samples": validation_samples,
             "calibration_data": sampled(held_out),
             "out_of_domain": sampled(outside),
             "together": len(posterior.members) if together else None,
         }
-        known_by = fingerprint(posterior.members[0], source, given, made, settings, **others)
+        identity = fingerprint(posterior.members[0], source, given, torch_optimizer, settings, **others)
         drawn = (watched, held_out, outside)
         shapes = [None if each is None else (type(each).__name__, each.size, each.steps()) for each in drawn]
-        if strangers := processes.differ({**known_by, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
+        if strangers := processes.differ({**identity, "epochs": epochs, "others": shapes, "kept": checkpoint is not None}):
             raise DataError(
                 f"Processes {strangers} of {processes.size} were given other data or settings than process 0. Give every "
                 "process the whole data set, and let `fit` share it out; or train in this process alone with `group=None`."
             )
         if checkpoint is not None:
-            place = checkpoint
-            folder = processes.from_first(lambda: CheckpointFolder(place, known_by))
-    stepper: Stepper | TogetherStepper
-    if stacked is None:
-        stepper = Stepper(posterior.members[0], objective, made, source.size, settings, processes)
-    else:
-        stepper = TogetherStepper(posterior, objective, made, source.size, settings, stacked)
+            folder = processes.from_first(lambda: CheckpointFolder(checkpoint, identity))
+    stepper: Stepper | TogetherStepper = (
+        Stepper(posterior.members[0], objective, torch_optimizer, source.size, settings, processes)
+        if stacked is None
+        else TogetherStepper(posterior, objective, torch_optimizer, source.size, settings, stacked)
+    )
     run = TrainingRun(
         stepper=stepper,
-        train=source if stacked is None else MembersSource(source, len(posterior.members)),
         epochs=epochs,
-        scheduler=planned,
+        scheduler=lr_scheduler,
         scheduler_interval=scheduler_interval,
+        train=source if stacked is None else MembersSource(source, len(posterior.members)),
         validation=watched,
         validation_samples=validation_samples,
         calibration_data=held_out,
@@ -238,20 +243,8 @@ def fit(
     with preserved_global_state(posterior.device):
         if watched is not None:
             watched.draw(1, settings.seed, "label")  # examples without labels are an error now, not after an epoch
-        run.resume()
         try:
             return run.go()
         finally:
             if stacked is not None:
                 stacked.release()
-
-
-def _no_members(together: bool) -> str:
-    return "a training of all members together: leave one of the two out" if together else "no ensemble: use `workers=1`"
-
-
-def _check_counts(**counts: object) -> None:
-    for name, value in counts.items():
-        optional = (name == "micro_batch_size" and value is None) or (name == "sample_chunk" and value == "auto")
-        if not optional:
-            positive_integer(name, value)

@@ -2,21 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import torch
 
-from calibayes.training.step_terms import StepTerms
+from calibayes.objective.terms import NamedValues
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["History"]
+__all__ = ["History", "StepTerms"]
 
 _BEFORE_TERMS_HAD_NAMES = ("cross_entropy", "calibration", "kl")
+
+
+@final
+@dataclass(frozen=True)
+class StepTerms(NamedValues[float]):
+    """The terms of one step; each value is an attribute too. As a sequence: the total, the values, the number of examples.
+
+    Attributes:
+        total: the loss.
+        values: the mean of the objective's loss, every term and ``"kl"`` by name, before their weights.
+        examples: how many examples the batch had.
+
+    Examples:
+        >>> step = StepTerms(0.7, {"cross_entropy": 0.5, "calibration": 0.1, "kl": 12.0}, 32)
+        >>> step.cross_entropy, list(step)
+        (0.5, [0.7, 0.5, 0.1, 12.0, 32])
+    """
+
+    total: float
+    values: dict[str, float]
+    examples: int
+
+    def __len__(self) -> int:
+        return len(self.values) + 2
+
+    def __getitem__(self, index: int) -> float:
+        return (self.total, *self.values.values(), self.examples)[index]
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.total, *self.values.values(), self.examples))
 
 
 @dataclass
@@ -52,13 +82,12 @@ class History:
     @classmethod
     def of_members(cls, members: Sequence[History]) -> History:
         """The history of an ensemble whose members were trained one by one: means over members of what all of them have."""
-        rows = list(zip(*(each.epochs for each in members), strict=False))
-        names = [[name for name in each[0] if all(name in row for row in each)] for each in rows]
+        epochs = []
+        for rows in zip(*(each.epochs for each in members), strict=False):
+            shared = [name for name in rows[0] if all(name in row for row in rows)]
+            epochs.append({name: sum(row[name] for row in rows) / len(rows) for name in shared})
         return cls(
-            epochs=[
-                {name: sum(row[name] for row in each) / len(each) for name in shared}
-                for each, shared in zip(rows, names, strict=True)
-            ],
+            epochs=epochs,
             stopped=next((each.stopped for each in members if each.stopped != "finished"), "finished"),
             seconds=[sum(each) for each in zip(*(each.seconds for each in members), strict=False)],
             members=list(members),
@@ -88,11 +117,7 @@ class History:
         return frame.astype({"epoch": int}).set_index("epoch") if len(frame) else frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the terms of the loss, and what validation found, over epochs; see `calibayes.displays.HistoryDisplay`.
-
-        Returns:
-            The axes of the loss; those of the other panels stand below them.
-        """
+        """Draw loss terms and validation metrics over epochs (`calibayes.displays.HistoryDisplay`); returns the loss's axes."""
         from calibayes.displays.training_curves import HistoryDisplay
 
         return HistoryDisplay.from_history(self).plot(ax).ax_

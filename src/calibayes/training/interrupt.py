@@ -8,34 +8,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["Interrupt", "interruptible"]
-
-
-class Interrupt:
-    """True once the user has asked to stop."""
-
-    requested = False
+__all__ = ["interruptible"]
 
 
 @contextmanager
-def interruptible() -> Iterator[Interrupt]:
-    """Turn the first Ctrl-C into a request; a second one stops at once, as usual.
+def interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into an event that is set; a second one stops at once, as usual.
 
-    A process that ignores Ctrl-C (a worker whose parent sees to it) goes on ignoring it.
+    A process that ignores Ctrl-C (a worker whose parent handles it) still ignores it.
     """
-    state = Interrupt()
+    requested = threading.Event()
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or previous == signal.SIG_IGN:
-        yield state
+        yield requested
         return
 
     def request(number: int, frame: FrameType | None) -> None:
-        if state.requested:
+        if requested.is_set():
             raise KeyboardInterrupt
-        state.requested = True
+        requested.set()
 
     signal.signal(signal.SIGINT, request)
     try:
-        yield state
+        yield requested
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -28,7 +28,7 @@ _ROUNDING = 1e-5
 class NaturalGradient:
     r"""Natural-gradient variational inference (IVON) for a `MeanField`, in the place of Adam.
 
-    It learns $\sigma$ from the loss's curvature, which it estimates from the gradients that are there anyway: with
+    It learns $\sigma$ from the loss's curvature, which it estimates from the gradients of the usual step: with
     $\theta = \mu + \sigma \circ \epsilon$ and $g$ the gradient of the mean loss of a batch (without the KL) at $\theta$, the
     estimate is $\hat h = g \circ \epsilon / \sigma$. With $w = \beta/|D|$, $\delta = w/s^2$ and the prior $N(m_0, s^2 I)$,
 
@@ -41,12 +41,12 @@ class NaturalGradient:
     fixed point is that of the `Objective` as $\beta_2 \to 1$. The method is that of Shen et al., "Variational Learning is
     Effective for Large Deep Networks" (ICML 2024, https://arxiv.org/abs/2402.17641).
 
-    Weights without a distribution, and $\mu$ in steps in which nothing is sampled, are trained by AdamW. Learning-rate
-    schedulers scale both rates.
+    Weights without a distribution, and $\mu$ in steps without sampling, are trained by AdamW. Learning-rate schedulers scale
+    both rates.
 
     Args:
-        lr: the fraction of a Newton step. At first $h$ is no more than what ``init_std`` says, $w/\sigma_0^2$: a start that is
-            too wide for the data (many examples, a small $\beta$) needs a smaller ``lr``.
+        lr: the fraction of a Newton step. At first $h$ comes from ``init_std`` alone, $w/\sigma_0^2$: a start that is too wide
+            for the data (many examples, a small $\beta$) needs a smaller ``lr``.
         betas: the decay rates $\beta_1$ of the gradient and $\beta_2$ of the curvature. The curvature is averaged over about
             $1/(1-\beta_2)$ steps: fewer adapt faster, and make $\sigma$ noisier.
         point_lr: the learning rate of AdamW.
@@ -83,13 +83,7 @@ class NaturalGradient:
             raise InvalidArgumentError(f"Expected `rescale_lr` to be True or False, but got {self.rescale_lr!r}.")
 
     def bind(self, posterior: Posterior, objective: Objective, dataset_size: int) -> NaturalGradientOptimizer:
-        r"""The optimiser of a posterior's parameters.
-
-        Args:
-            posterior: what it trains, on its device already.
-            objective: whose $\beta$ it needs: the optimiser puts the KL's effect in itself.
-            dataset_size: $|D|$.
-        """
+        r"""The optimiser of a posterior's parameters, which must be on its device; it adds the effect of the KL itself."""
         return NaturalGradientOptimizer(self, posterior, objective, dataset_size)
 
 
@@ -105,8 +99,8 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
 
     def __init__(self, settings: NaturalGradient, posterior: Posterior, objective: Objective, dataset_size: int) -> None:
         self._settings, self._objective, self._dataset_size = settings, objective, dataset_size
-        groups = (group for member in posterior.members for group in member.groups)
-        self._paired = [group for group in groups if group.gaussian() is not None]
+        everything = (group for member in posterior.members for group in member.groups)
+        self._paired = [group for group in everything if group.gaussian() is not None]
         if not self._paired:
             raise OptimizerError(
                 f"NaturalGradient trains Gaussians over weights, but this posterior ({posterior.kind}) has none. Use a "
@@ -115,25 +109,21 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
         self._kl_weight(0)
         given = posterior.parameter_groups()
         names = {id(parameter): group.get("name", "") for group in given for parameter in group["params"]}
-        made: list[dict[str, Any]] = []
-        told = {"point_lr": settings.point_lr, "rescale_lr": settings.rescale_lr}  # what a checkpoint is recognised by
+        groups: list[dict[str, Any]] = []
+        recognised = {"point_lr": settings.point_lr, "rescale_lr": settings.rescale_lr}  # in fingerprints of checkpoints
         for pair in self._pairs():
-            made.append({"params": [pair.mu, pair.rho], "name": names[id(pair.mu)].removesuffix(".mu"), **told})
-        in_pairs = {id(parameter) for group in made for parameter in group["params"]}
+            groups.append({"params": [pair.mu, pair.rho], "name": names[id(pair.mu)].removesuffix(".mu"), **recognised})
+        in_pairs = {id(parameter) for group in groups for parameter in group["params"]}
         decay = float(settings.point_weight_decay)
         for group in given:
             alone = [parameter for parameter in group["params"] if id(parameter) not in in_pairs]
             if alone:
-                made.append({"lr": settings.point_lr, "betas": _POINT_BETAS, "weight_decay": decay, **group, "params": alone})
-        super().__init__(made, {"lr": settings.lr, "betas": tuple(settings.betas)})
+                groups.append({"lr": settings.point_lr, "betas": _POINT_BETAS, "weight_decay": decay, **group, "params": alone})
+        super().__init__(groups, {"lr": settings.lr, "betas": tuple(settings.betas)})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Take one step with the gradients that are there.
-
-        Args:
-            closure: computes them, and returns the loss.
-        """
+        """Take one step with the gradients that the parameters have, or those that ``closure`` computes; returns its loss."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -157,7 +147,7 @@ class NaturalGradientOptimizer(torch.optim.Optimizer):
         return loss
 
     def _pairs(self) -> list[GaussianPair]:
-        """Asked for anew at every step: a prior's mean may have moved to another device, and is another tensor then."""
+        """Looked up at every step: a prior's mean that has moved to another device is another tensor."""
         return [pair for group in self._paired if (pair := group.gaussian()) is not None]
 
     def _kl_weight(self, step: int) -> float:

@@ -17,51 +17,46 @@ from calibayes.posterior import NetworkPosterior, Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import derived_seed, preserved_global_state, seed_globally
 
-__all__ = ["EpochBatches", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
+__all__ = ["TrainingData", "exchange_buffers", "member_norm_statistics", "norm_statistics", "replaced_buffers"]
 
 
-class EpochBatches(Protocol):
-    """Data with an order of batches for each seed and epoch."""
+class TrainingData(Protocol):
+    """Training data that can be read again."""
 
     def epoch(self, seed: int, epoch: int) -> Iterator[Batch]:
-        """The batches of an epoch."""
+        """The batches of an epoch, in an order that depends on seed and epoch."""
+        ...
+
+    def ordered(self) -> Iterator[Batch]:
+        """All batches in the data's own order."""
         ...
 
 
 def member_norm_statistics(
-    posterior: Posterior, train: Callable[[], EpochBatches], seed: int, micro_batch_size: int | None = None
+    posterior: Posterior, train: Callable[[], TrainingData], seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return `norm_statistics` of every member of a posterior, by the names of ``posterior.buffer_values()``.
 
-    Args:
-        posterior: a posterior over one network, or an ensemble, in training mode.
-        train: returns the training data; called only if there are statistics to take.
-        seed: that of the ensemble.
-        micro_batch_size: as in `norm_statistics`.
+    ``train`` is called only if there are statistics to take; ``seed`` is that of the ensemble.
     """
-    found: dict[str, Tensor] = {}
+    everything: dict[str, Tensor] = {}
     for index, member in enumerate(posterior.members):
         if _norms(member):
             prefix = "" if member is posterior else f"{index}."
             statistics = norm_statistics(member, train(), member_seed(seed, index), micro_batch_size)
-            found |= {f"{prefix}{name}": value for name, value in statistics.items()}
-    return found
+            everything |= {f"{prefix}{name}": value for name, value in statistics.items()}
+    return everything
 
 
 def norm_statistics(
-    posterior: NetworkPosterior, train: EpochBatches, seed: int, micro_batch_size: int | None = None
+    posterior: NetworkPosterior, train: TrainingData, seed: int, micro_batch_size: int | None = None
 ) -> dict[str, Tensor]:
     """Return the running statistics of the mean weights, by buffer name: the mean over one pass through the training data.
 
-    Norms without running statistics and those in evaluation mode have none to take; where there are no others, the data are
-    not read. The posterior must be in training mode; it and the global generators stay as they are. The result depends on
-    weights, data and ``seed`` alone, so every process finds the same.
-
-    Args:
-        posterior: whose mean weights are used.
-        train: the training data.
-        seed: of the order, the augmentation and the dropout of the pass.
-        micro_batch_size: how many examples go through the network at once, at most; the whole batch by default.
+    Norms without running statistics and those in evaluation mode are left out; where there are no others, the data are not
+    read. The posterior must be in training mode; it and the global generators stay as they are. The result depends on
+    weights, data and ``seed`` alone, so every process gets the same. At most ``micro_batch_size`` examples, or a batch, go
+    through the network at once.
     """
     norms = _norms(posterior)
     if not norms:
@@ -86,7 +81,7 @@ def norm_statistics(
 
 
 def exchange_buffers(posterior: Posterior, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Write to the buffers of a posterior, by name; returns what was in them."""
+    """Write to the buffers of a posterior, by name; returns their former values."""
     buffers = posterior.buffer_values() if values else {}
     before = {name: buffers[name].clone() for name in values}
     for name, value in values.items():
@@ -96,7 +91,7 @@ def exchange_buffers(posterior: Posterior, values: Mapping[str, Tensor]) -> dict
 
 @contextmanager
 def replaced_buffers(posterior: Posterior, values: Callable[[], Mapping[str, Tensor]]) -> Iterator[None]:
-    """Give a posterior other buffers for a while; its own come back to the bit."""
+    """Give a posterior other buffers within this context; afterwards it has its own again, to the bit."""
     before = exchange_buffers(posterior, values())
     try:
         yield
@@ -112,7 +107,7 @@ def _norms(posterior: NetworkPosterior) -> dict[str, _NormBase]:
     }
 
 
-def _parts(train: EpochBatches, seed: int, most: int | None) -> Iterator[Any]:
+def _parts(train: TrainingData, seed: int, most: int | None) -> Iterator[Any]:
     for batch in train.epoch(seed, 0):
         count = 1 if most is None else -(-batch.total // most)
         for k in range(count):
@@ -122,7 +117,7 @@ def _parts(train: EpochBatches, seed: int, most: int | None) -> Iterator[Any]:
 
 @contextmanager
 def _cumulative(norms: list[_NormBase]) -> Iterator[list[_NormBase]]:
-    """While this lasts, batch norms average all that they see, each in its own process; yields the other norms.
+    """Let batch norms average all that they see, each in its own process; yields the other norms.
 
     A batch norm without a momentum weighs by its own count of batches, which is right also where it is skipped now and then.
     Instance norms have no such count.

@@ -1,37 +1,34 @@
-"""Optimisers of a posterior's parameters: made by a factory, and checked."""
+"""Optimisers and learning-rate schedulers: made by the caller's factories, and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from calibayes.errors import OptimizerError
+from calibayes.errors import InvalidArgumentError, OptimizerError
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 
-__all__ = ["BindableOptimizer", "OptimizerFactory", "check_optimizer", "made_optimizer", "set_rho_rate"]
+if TYPE_CHECKING:
+    from calibayes.training.stacked_members import StackedParameters
 
-
-class OptimizedParameters(Protocol):
-    """The parameters that an optimiser is made for: those of a posterior, or of several."""
-
-    def widths(self) -> set[int]:
-        """The identities of logarithms of standard deviations."""
-        ...
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        """Named parameter groups."""
-        ...
-
-    def named_parameters(self) -> Any:
-        """All parameters with their names."""
-        ...
+__all__ = [
+    "OptimizerFactory",
+    "SchedulerFactory",
+    "check_interval",
+    "check_optimizer",
+    "handles_kl",
+    "made_optimizer",
+    "made_scheduler",
+    "set_rho_rate",
+]
 
 
 class BindableOptimizer(Protocol):
-    """An optimiser's settings, for one that needs to know more than parameters: `calibayes.NaturalGradient`."""
+    """Settings of an optimiser that needs to know more than parameters: `calibayes.NaturalGradient`."""
 
     def bind(self, posterior: Posterior, objective: Objective, dataset_size: int) -> torch.optim.Optimizer:
         """The optimiser of a posterior's parameters."""
@@ -39,66 +36,96 @@ class BindableOptimizer(Protocol):
 
 
 OptimizerFactory = Callable[[Any], torch.optim.Optimizer] | BindableOptimizer
+SchedulerFactory = Callable[[Any], LRScheduler]
 
-_FACTORY = "a factory that returns a torch.optim.Optimizer"
-_EXAMPLE = "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
+_OPTIMIZER = "Expected `optimizer` to be a factory that returns a torch.optim.Optimizer"
+_OPTIMIZER_EXAMPLE = "Example: `lambda parameters: torch.optim.RMSprop(parameters, lr=0.002)`."
+_SCHEDULER = "Expected `scheduler` to be a factory that returns a torch.optim.lr_scheduler.LRScheduler"
+_SCHEDULER_EXAMPLE = "Example: `lambda optimizer: CosineAnnealingLR(optimizer, 10)`."
 
 
 def made_optimizer(
-    factory: OptimizerFactory, posterior: OptimizedParameters, objective: Objective, dataset_size: int | Callable[[], int]
+    factory: Any, posterior: Posterior | StackedParameters, objective: Objective, dataset_size: Callable[[], int]
 ) -> torch.optim.Optimizer:
-    """The optimiser of the posterior's parameters, or an error that says what is wrong with it.
+    """Return the optimiser of the posterior's parameters, or raise `OptimizerError`.
 
-    Args:
-        factory: is called with the posterior's parameter groups; or settings that are bound to the posterior.
-        posterior: what is trained.
-        objective: what is minimised.
-        dataset_size: $|D|$, or a function that returns it, which is called only where it is needed.
+    ``factory`` is called with the posterior's parameter groups, or bound to the posterior, the objective and $|D|$.
     """
-    made = _made(factory, posterior, objective, dataset_size)
-    if not isinstance(made, torch.optim.Optimizer):
-        raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but it returned {type(made).__name__}. {_EXAMPLE}")
-    check_optimizer(made, posterior)
-    return made
-
-
-def _made(factory: Any, posterior: Any, objective: Objective, dataset_size: int | Callable[[], int]) -> Any:
     if hasattr(factory, "bind"):
         if isinstance(factory, type):
             raise OptimizerError(f"Expected settings, but got the class {factory.__name__}. Write `{factory.__name__}()`.")
-        return factory.bind(posterior, objective, dataset_size() if callable(dataset_size) else dataset_size)
-    if not callable(factory):
-        raise OptimizerError(f"Expected `optimizer` to be {_FACTORY}, but got {factory!r}. {_EXAMPLE}")
-    try:
-        return factory(posterior.parameter_groups())
-    except (TypeError, ValueError) as error:
-        raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
+        optimizer = factory.bind(posterior, objective, dataset_size())
+    elif callable(factory):
+        try:
+            optimizer = factory(posterior.parameter_groups())
+        except (TypeError, ValueError) as error:
+            raise OptimizerError(f"The optimiser cannot be made for flat vectors in parameter groups: {error}") from error
+    else:
+        raise OptimizerError(f"{_OPTIMIZER}, but got {factory!r}. {_OPTIMIZER_EXAMPLE}")
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise OptimizerError(f"{_OPTIMIZER}, but it returned {type(optimizer).__name__}. {_OPTIMIZER_EXAMPLE}")
+    check_optimizer(optimizer, posterior)
+    return optimizer
 
 
-def set_rho_rate(made: torch.optim.Optimizer, posterior: Posterior, rate: float) -> None:
-    r"""Give the groups of an optimiser that hold $\rho$ a learning rate of their own."""
-    widths = posterior.widths()
-    for group in made.param_groups:
-        if any(id(parameter) in widths for parameter in group["params"]):
-            group["lr"] = rate
-
-
-def check_optimizer(made: torch.optim.Optimizer, posterior: OptimizedParameters) -> None:
+def check_optimizer(optimizer: torch.optim.Optimizer, posterior: Posterior | StackedParameters) -> None:
     """Raise `OptimizerError` unless an optimiser trains all the posterior's parameters, and none with what harms it."""
-    if isinstance(made, torch.optim.LBFGS):
+    if isinstance(optimizer, torch.optim.LBFGS):
         raise OptimizerError("LBFGS evaluates the loss several times a step, which a sampled loss does not allow. Use Adam.")
-    trained = {id(p): name for name, p in posterior.named_parameters()}
-    widths = posterior.widths()
-    for group in made.param_groups:
+    untrained = {id(parameter): name for name, parameter in posterior.named_parameters()}
+    known, widths = set(untrained), posterior.widths()
+    for group in optimizer.param_groups:
         for parameter in group["params"]:
-            if id(parameter) not in trained:
+            if id(parameter) not in known:
                 raise OptimizerError("The optimiser holds parameters that are not the posterior's. Use those it is given.")
-            trained[id(parameter)] = ""
+            untrained.pop(id(parameter), None)
             if id(parameter) in widths and group.get("weight_decay", 0):
                 raise OptimizerError(
                     f"Weight decay {group['weight_decay']} on rho pulls every standard deviation towards 1. "
                     "Keep the parameter groups as they are given, or set weight_decay=0 for those named '….rho'."
                 )
-    left = [name for name in trained.values() if name]
-    if left:
-        raise OptimizerError(f"The optimiser leaves out {left[0]!r}. Pass it all the parameters that it is given.")
+    if untrained:
+        name = next(iter(untrained.values()))
+        raise OptimizerError(f"The optimiser leaves out {name!r}. Pass it all the parameters that it is given.")
+
+
+def set_rho_rate(optimizer: torch.optim.Optimizer, posterior: Posterior, rate: float) -> None:
+    r"""Set the learning rate of the parameter groups that hold $\rho$."""
+    widths = posterior.widths()
+    for group in optimizer.param_groups:
+        if any(id(parameter) in widths for parameter in group["params"]):
+            group["lr"] = rate
+
+
+def handles_kl(optimizer: Any) -> bool:
+    """Return True if an optimiser, or the one that accelerate or Lightning has wrapped, adds the KL's effect itself."""
+    return any(getattr(each, "handles_kl", False) for each in (optimizer, getattr(optimizer, "optimizer", None)))
+
+
+def check_interval(interval: object) -> None:
+    """Raise `InvalidArgumentError` unless ``interval`` is ``"epoch"`` or ``"step"``."""
+    if interval not in ("epoch", "step"):
+        raise InvalidArgumentError(f"Expected `scheduler_interval` to be 'epoch' or 'step', but got {interval!r}.")
+
+
+def made_scheduler(
+    factory: SchedulerFactory, optimizer: torch.optim.Optimizer, interval: Literal["epoch", "step"]
+) -> LRScheduler:
+    """Return the scheduler that a factory makes for an optimiser, or raise `InvalidArgumentError`."""
+    if not callable(factory):
+        raise InvalidArgumentError(f"{_SCHEDULER}, but got {factory!r}. {_SCHEDULER_EXAMPLE}")
+    try:
+        scheduler = factory(optimizer)
+    except TypeError as error:
+        message = f"`scheduler={factory!r}` cannot be called with the optimiser: {error}. {_SCHEDULER_EXAMPLE}"
+        raise InvalidArgumentError(message) from error
+    if not isinstance(scheduler, LRScheduler):
+        raise InvalidArgumentError(f"{_SCHEDULER}, but it returned {scheduler!r}. {_SCHEDULER_EXAMPLE}")
+    if scheduler.optimizer is not optimizer:
+        raise InvalidArgumentError(
+            f"`scheduler` returned a {type(scheduler).__name__} of another optimiser than the one it was given. "
+            f"{_SCHEDULER_EXAMPLE}"
+        )
+    if isinstance(scheduler, ReduceLROnPlateau) and interval == "step":
+        raise InvalidArgumentError("ReduceLROnPlateau looks at a metric of the epoch. Use `scheduler_interval='epoch'`.")
+    return scheduler

@@ -1,4 +1,4 @@
-"""Train the members of an ensemble, each on its own: one after the other, or in several processes."""
+"""Train the members of an ensemble separately: one after the other, or in several processes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Fit = Callable[..., History]
 
 
 def fit_members(fit: Fit, ensemble: Posterior, arguments: Mapping[str, Any], workers: int) -> History:
-    """Train every member with a seed, and a folder for checkpoints, of its own.
+    """Train every member with its own seed and checkpoint folder.
 
     Args:
         fit: `calibayes.fit`.
         ensemble: what is trained.
         arguments: those of ``fit`` besides the posterior, by name; ``seed`` is the ensemble's.
-        workers: how many members are trained at a time, in processes of their own.
+        workers: how many members are trained at a time, each in its own process.
     """
     calls = [_arguments(arguments, index) for index in range(len(ensemble.members))]
     if workers > 1:
@@ -45,10 +45,9 @@ def fit_members(fit: Fit, ensemble: Posterior, arguments: Mapping[str, Any], wor
 
 def _arguments(arguments: Mapping[str, Any], index: int) -> dict[str, Any]:
     seed, checkpoint = integer("seed", arguments["seed"]), arguments["checkpoint"]
-    # What is no path is left as it is, for `fit` to refuse.
-    named = isinstance(checkpoint, str | PathLike) and str(checkpoint)
-    folder = Path(checkpoint) / f"member-{index + 1}" if named else checkpoint
-    return {**arguments, "seed": member_seed(seed, index), "checkpoint": folder}
+    if isinstance(checkpoint, str | PathLike) and str(checkpoint):  # anything else is for `fit` to reject
+        checkpoint = Path(checkpoint) / f"member-{index + 1}"
+    return {**arguments, "seed": member_seed(seed, index), "checkpoint": checkpoint}
 
 
 def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], workers: int) -> list[History]:
@@ -68,17 +67,17 @@ def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], wo
         history = fit(members[index], **{**calls[index], "group": None, "progress": False})
         return {"state": dict(members[index].state_dict()), "history": history.state()}
 
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
 
     def done(job: Job, kept: StoredResult) -> None:
         trial = done_trial(kept.path, kept.record, job.settings)
         if trial.error is not None:
             raise SweepError(f"Training member {job.settings['member'] + 1} failed: {trial.error}")
-        found[job.settings["member"]] = trial.result
+        results[job.settings["member"]] = trial.result
 
     try:
         call = cloudpickle.dumps(train)
-    except Exception as error:  # whatever the objects say that it holds
+    except Exception as error:  # the user's objects may raise anything
         raise InvalidArgumentError(
             f"Members cannot be sent to other processes: {error}. Use `workers=1`, or functions that a module defines."
         ) from error
@@ -86,5 +85,5 @@ def _in_processes(fit: Fit, ensemble: Posterior, calls: list[dict[str, Any]], wo
     with TemporaryDirectory() as folder, Runner(Path(folder), workers=workers) as runner:
         runner.run(jobs, done)
     for index, member in enumerate(members):
-        member.load_state_dict({name: torch.as_tensor(value) for name, value in found[index]["state"].items()})
-    return [History.from_state(found[index]["history"]) for index in range(len(members))]
+        member.load_state_dict({name: torch.as_tensor(value) for name, value in results[index]["state"].items()})
+    return [History.from_state(results[index]["history"]) for index in range(len(members))]

@@ -17,26 +17,27 @@ from calibayes.objective.term_gradient import scores_of, value_of, weight_of
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
-from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.gradient_clipping import clip_gradient
-from calibayes.training.step import StepSettings, StepTerms, check_finite
-from calibayes.training.training_position import TrainingPosition
+from calibayes.randomness import seed_globally
+from calibayes.training.history import StepTerms
+from calibayes.training.micro_batches import TrainingPosition, noise_generators
+from calibayes.training.step import StepSettings
+from calibayes.training.weight_checks import check_finite, clip_gradient
 
 __all__ = ["MembersSource", "StackedParameters", "TogetherStepper"]
 
 
 class MembersSource:
-    """Training data in which every member has an order of its own: batches have a leading axis of members."""
+    """Training data with a different order for every member: batches have a leading axis of members."""
 
     def __init__(self, source: Source, members: int) -> None:
-        self._source, self._members, self.size = source, members, source.size
+        self._source, self._members = source, members
 
     def steps(self) -> int:
         """Return the number of batches in an epoch."""
         return self._source.steps()
 
     def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
-        """The batches of an epoch, without the first ``skip``; those of members differ in size by nothing."""
+        """The batches of an epoch, without the first ``skip``; those of all members have the same size."""
         orders = [self._source.epoch(member_seed(seed, member), epoch, skip) for member in range(self._members)]
         for batches in zip(*orders, strict=True):
             yield Batch(
@@ -50,13 +51,9 @@ class MembersSource:
         """All batches in the data's own order, without members."""
         return self._source.ordered(processes=processes)
 
-    def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
-        """Examples at random, without members."""
-        return self._source.draw(count, seed, *place, processes=processes)
-
 
 class StackedParameters(nn.Module):
-    """Tensors ``[M, …]`` in which the members' parameters lie, so that one step of an optimiser moves all of them."""
+    """Tensors ``[M, …]`` that contain the members' parameters, so that one step of an optimiser moves all of them."""
 
     def __init__(self, ensemble: Posterior) -> None:
         super().__init__()
@@ -95,7 +92,7 @@ class StackedParameters(nn.Module):
             parameter.grad = None
 
     def gather_gradients(self) -> None:
-        """Give the stacks the members' gradients; none where no member has one, as for a member alone."""
+        """Give the stacks the members' gradients, or ``None`` where no member has one, as for a member alone."""
         gradients: dict[int, list[Tensor | None]] = {}
         for parameter, stack, _ in self.views:
             gradients.setdefault(id(stack), []).append(parameter.grad)
@@ -105,7 +102,7 @@ class StackedParameters(nn.Module):
                 stack.grad = _side_by_side([stack.new_zeros(stack.shape[1:]) if row is None else row for row in rows])
 
     def release(self) -> None:
-        """Give every member parameters of its own again."""
+        """Separate the members' parameters again."""
         for parameter, _, _ in self.views:
             parameter.data, parameter.grad = parameter.data.clone(), None
 
@@ -125,7 +122,7 @@ class TogetherStepper:
         self.posterior, self.objective, self.optimizer = ensemble, objective, optimizer
         self.dataset_size, self.settings, self.processes = dataset_size, settings, ALONE
         self._parameters, self._samples = parameters, settings.samples if ensemble.members[0].random_in_training else 1
-        self.stop = False
+        self.stop = False  # like the scaler, for loops that expect a `Stepper`
         self.scaler = torch.amp.GradScaler(ensemble.device.type, enabled=False)
         self._checked = False
         _check_settings(objective, settings)
@@ -144,31 +141,31 @@ class TogetherStepper:
         self._parameters.gather_gradients()
         seed_globally(self.settings.seed, "optimizer", place.epoch, place.batch)
         self.optimizer.step()
-        self.posterior.after_step()
         return terms
 
     def _gradients(self, batch: Batch, place: TrainingPosition) -> StepTerms:
         members = self.posterior.members
-        pairs = [member.leaves(self._generators(index, place)) for index, member in enumerate(members)]
+        seeds, numbers = [member_seed(self.settings.seed, index) for index in range(len(members))], range(self._samples)
+        noise = [noise_generators(self.posterior.device, seed, place, numbers) for seed in seeds]
+        pairs = [member.leaves(generators) for member, generators in zip(members, noise, strict=True)]
         groups = zip(*(vectors for vectors, _ in pairs), strict=True)
         leaves = [_side_by_side(rows).detach().requires_grad_() for rows in groups]
         logits = self._logits(leaves, batch)
-        found = [self._member_terms(logits[index], batch, index, place) for index in range(len(members))]
-        torch.stack([total for total, _ in found]).sum().backward()  # every member's own gradient
+        terms = [self._member_terms(logits[index], batch, index, place) for index in range(len(members))]
+        torch.stack([total for total, _ in terms]).sum().backward()  # every member's own gradient
         for index, (member, (_, kept)) in enumerate(zip(members, pairs, strict=True)):
             rows = [leaf.detach()[index].requires_grad_() for leaf in leaves]
             for row, leaf in zip(rows, leaves, strict=True):
                 row.grad = None if leaf.grad is None else leaf.grad[index]
             member.pull_back(rows, kept)
-        names = found[0][1]
-        values = {name: torch.stack([each[name] for _, each in found]).mean() for name in names}
-        total = float(torch.stack([total.detach() for total, _ in found]).mean())
-        return self._with_kl(values, total, batch.total, place)
+        means = {name: float(torch.stack([values[name] for _, values in terms]).mean()) for name in terms[0][1]}
+        total = float(torch.stack([total.detach() for total, _ in terms]).mean())
+        return self._with_kl(means, total, batch.total, place)
 
     def _member_terms(
         self, logits: Tensor, batch: Batch, index: int, place: TrainingPosition
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of one member, and what it is made of: losses and terms see one member's batch, as ever."""
+        """The loss of one member, and its parts by name: losses and terms see the batch of one member."""
         targets = batch.targets[index]
         weights = None if batch.weights is None else batch.weights[index]
         total = self.objective.loss.mean(logits, targets, weights)
@@ -180,16 +177,16 @@ class TogetherStepper:
             total = total + weight * value if weight > 0 else total
         return total, values
 
-    def _with_kl(self, values: dict[str, Tensor], total: float, examples: int, place: TrainingPosition) -> StepTerms:
+    def _with_kl(self, values: dict[str, float], total: float, examples: int, place: TrainingPosition) -> StepTerms:
         weight = self.objective.kl_weight(place.step, self.dataset_size) if self.posterior.num_bayesian else 0.0
         kl = 0.0
         for member in self.posterior.members:
             kl += sum(float(value) for value in member.kl_values()) / len(self.posterior.members)
             if weight > 0:
                 member.pull_back_kl(weight)
-        logged = {**{name: float(value) for name, value in values.items()}, "kl": kl}
-        check_finite(logged, place, "`clip_norm`")
-        return StepTerms(total + weight * kl, logged, examples)
+        values["kl"] = kl
+        check_finite(values, place, "`clip_norm`")
+        return StepTerms(total + weight * kl, values, examples)
 
     def _logits(self, leaves: Sequence[Tensor], batch: Batch) -> Tensor:
         """Logits ``[M, n, K]``, or ``[M, R, n, K]`` for several samples."""
@@ -205,7 +202,7 @@ class TogetherStepper:
         except (RuntimeError, NotImplementedError) as error:
             reason = str(error).strip().splitlines()[0]
             raise UnsupportedNetworkError(
-                f"The members cannot be trained together, since vmap refuses their network: {reason} Use `together=False`."
+                f"The members cannot be trained together: vmap does not support their network: {reason} Use `together=False`."
             ) from error
         check_labels(batch.targets, logits.shape[-1])
         if not self._checked:
@@ -213,13 +210,9 @@ class TogetherStepper:
             self._checked = True
         return logits
 
-    def _generators(self, index: int, place: TrainingPosition) -> list[torch.Generator]:
-        seed, device = member_seed(self.settings.seed, index), self.posterior.device
-        return [generator_for(device, seed, "noise", place.epoch, place.batch, r) for r in range(self._samples)]
-
 
 def _side_by_side(rows: Sequence[Tensor]) -> Tensor:
-    """The rows as one tensor: without a copy where they lie one after the other in memory, as rows of a stack do."""
+    """The rows as one tensor; not a copy where they lie one after the other in memory, as rows of a stack do."""
     first, step = rows[0].detach(), rows[0].numel()
     place, memory = first.storage_offset(), first.untyped_storage().data_ptr()
     if all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -18,18 +18,19 @@ from calibayes.distributed.batch_norm import batch_norms, statistics_names, sync
 from calibayes.errors import DataError
 from calibayes.objective import Objective
 from calibayes.objective.term_gradient import weight_of
+from calibayes.objective.terms import On
 from calibayes.posterior.network_outputs import check_labels, check_not_probabilities, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.posterior.running_statistics import StepStatistics
 from calibayes.posterior.vectorized import call_samples, pays_to_vectorize
-from calibayes.randomness import generator_for, seed_globally
-from calibayes.training.averaged_terms import AveragedTerm, averaged_terms
-from calibayes.training.data_terms import Batches, DataTerms, WeightedTerm
-from calibayes.training.gradient_clipping import clip_gradient
-from calibayes.training.step_terms import StepTerms, check_finite
-from calibayes.training.training_position import MicroBatch, TrainingPosition, split
+from calibayes.randomness import seed_globally
+from calibayes.training.data_terms import AveragedTerm, Batches, DataTerms, WeightedTerm, averaged_terms
+from calibayes.training.history import StepTerms
+from calibayes.training.micro_batches import MicroBatch, TrainingPosition, noise_generators, split
+from calibayes.training.optimizers import handles_kl
+from calibayes.training.weight_checks import check_finite, clip_gradient
 
-__all__ = ["StepSettings", "StepTerms", "Stepper", "TrainingPosition", "check_finite", "handles_kl"]
+__all__ = ["StepSettings", "Stepper"]
 
 _MOST_AT_ONCE = 16
 
@@ -44,11 +45,6 @@ class StepSettings:
     clip_norm: float | None = None
     precision: torch.dtype | None = None
     seed: int = 0
-
-
-def handles_kl(optimizer: Any) -> bool:
-    """Return True if an optimiser, or the one that accelerate or Lightning has wrapped, adds the KL's effect itself."""
-    return any(getattr(each, "handles_kl", False) for each in (optimizer, getattr(optimizer, "optimizer", None)))
 
 
 class Stepper:
@@ -67,15 +63,14 @@ class Stepper:
         self.posterior, self.objective, self.optimizer = posterior, objective, optimizer
         self.dataset_size, self.settings, self.processes = dataset_size, settings, processes
         self.device, self._clipping = posterior.device, clipping
-        half = settings.precision == torch.float16
-        self.scaler = torch.amp.GradScaler(self.device.type, enabled=half)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=settings.precision == torch.float16)
         self._parameters = list(posterior.parameters())
         self._bayesian = posterior.num_bayesian > 0
         self._samples = settings.samples if posterior.random_in_training else 1
         self._chunk: int | None = None
         self._checked = False
         self.stop = False
-        self._norms: list[Any] = []
+        self._norms: list[Any] = []  # stays empty in a single process
         self._alike: set[str] = set()
 
     def step(
@@ -83,40 +78,29 @@ class Stepper:
     ) -> StepTerms:
         """One update of φ on a batch; ``held_out`` and ``out_of_domain`` are for the terms that are taken there.
 
-        ``stop``, which says that someone wants to end training, is true afterwards if it was in any process.
+        ``stop``, a request to end training, is true afterwards if it was in any process.
         """
-        for parameter in self._parameters:  # the optimiser's own, without what its `zero_grad` does for profilers
+        for parameter in self._parameters:  # as `optimizer.zero_grad` does, without its work for profilers
             parameter.grad = None
         size = self.settings.micro_batch_size
-        parts, *others = (
-            None if each is None else split(each, self.processes, size) for each in (batch, held_out, out_of_domain)
-        )
-        assert parts is not None
-        terms, statistics = self.gradients(parts, others[0], place, others[1])
+        given: dict[On, Batch | None] = {"batch": batch, "held_out": held_out, "out_of_domain": out_of_domain}
+        batches = {on: [] if each is None else split(each, self.processes, size) for on, each in given.items()}
+        terms, statistics = self.gradients(batches, place)
         self._update(place)
-        self.posterior.after_step()
         self.keep(statistics, terms.examples)
         return terms
 
-    def gradients(
-        self,
-        parts: list[MicroBatch],
-        held_out: list[MicroBatch] | None,
-        place: TrainingPosition,
-        out_of_domain: list[MicroBatch] | None = None,
-    ) -> tuple[StepTerms, StepStatistics]:
+    def gradients(self, batches: Batches, place: TrainingPosition) -> tuple[StepTerms, StepStatistics]:
         """Add the gradient of the loss of a batch, that of all processes together, to those of the posterior's parameters.
 
         Args:
-            parts: this process's micro-batches; each process has as many, and its share as `Processes.sizes` says.
-            held_out: likewise, for the terms that are taken on held-out data.
-            place: where training is.
-            out_of_domain: likewise, for the terms that are taken on out-of-domain inputs.
+            batches: this process's micro-batches of the batches that terms are taken on; every process has equally many, and
+                its share as `Processes.sizes` says.
+            place: the position in training.
 
         Returns:
             The terms of the loss, and the running statistics to `keep` once the step is taken.
         """
-        batches: Batches = {"batch": parts, "held_out": held_out or [], "out_of_domain": out_of_domain or []}
         if self._samples > 1:  # what does not depend on the sample is run once
             seed_globally(self.settings.seed, "features", place.epoch, place.batch)
             with self._autocast():
@@ -125,7 +109,7 @@ class Stepper:
             return self._gradients(batches, place)
 
     def _gradients(self, batches: Batches, place: TrainingPosition) -> tuple[StepTerms, StepStatistics]:
-        parts = batches["batch"]
+        parts, loss_name = batches["batch"], self.objective.loss.name
         examples = parts[0].total
         weights = {term.name: weight_of(term, place.step, examples) for term in self.objective.terms}
         terms = [WeightedTerm(term, weights[term.name]) for term in self.objective.terms if weights[term.name] > 0]
@@ -139,30 +123,36 @@ class Stepper:
         if self._chunk < self._samples and any(each.term.of == "predictive" for each in terms):
             chunks = (data for data, _ in self._chunks(statistics, place))
             averaged = averaged_terms(chunks, self._samples, batches, terms, self.processes)
-        found: dict[str, list[Tensor]] = {self.objective.loss.name: [], **{name: [] for name in weights}}
+        collected: dict[str, list[Tensor]] = {loss_name: [], **{name: [] for name in weights}}
         for data, kept in self._chunks(statistics, place):
             share = data.count / self._samples
-            for name, values in data.backward(batches, terms, averaged, share).items():
-                found[name] += [share * value for value in values]
+            for name, parts_of_value in data.backward(batches, terms, averaged, share).items():
+                collected[name] += [share * part for part in parts_of_value]
             self.posterior.pull_back(data.leaves, kept)
-        found[self.objective.loss.name] = self._reduced(found[self.objective.loss.name])
-        found["kl"] = self.posterior.kl_values()
+        collected[loss_name] = self._reduced(collected[loss_name])
+        collected["kl"] = self.posterior.kl_values()
         weights["kl"] = self.objective.kl_weight(place.step, self.dataset_size) if self._bayesian else 0.0
-        logged = self._logged(found, weights, examples, place)
+        first = collected[loss_name][0]
+        numbers = torch.stack([value.to(first.dtype) for each in collected.values() for value in each]).tolist()  # one transfer
+        rest = iter(numbers)
+        values = {name: sum(islice(rest, len(each)), 0.0) for name, each in collected.items()}
+        check_finite(values, place, self._clipping)
         if weights["kl"] > 0 and not handles_kl(self.optimizer):
             self.posterior.pull_back_kl(weights["kl"] * self.scaler.get_scale())
-        return logged, statistics
+        total = sum(weights.get(name, 1.0) * value for name, value in values.items())
+        return StepTerms(total, values, examples), statistics
 
     def _chunks(self, statistics: StepStatistics, place: TrainingPosition) -> Iterator[tuple[DataTerms, list[Any]]]:
-        """The samples of the weights in chunks that run at once, each with what `pull_back` needs."""
+        """The samples of the weights in chunks that run at once, each with the second argument of `pull_back`."""
         assert self._chunk is not None
         for first in range(0, self._samples, self._chunk):
             count = min(self._chunk, self._samples - first)
-            leaves, kept = self.posterior.leaves(self._generators(place, first, count))
+            noise = noise_generators(self.device, self.settings.seed, place, range(first, first + count))
+            leaves, kept = self.posterior.leaves(noise)
             yield DataTerms(self, leaves, count, first, statistics, place), kept
 
     def keep(self, statistics: StepStatistics, examples: int) -> None:
-        """Make the running statistics of a step on so many examples the posterior's own."""
+        """Give the posterior the running statistics of a step on ``examples`` examples."""
         own = self.processes.sizes(examples)[self.processes.rank]
         statistics.keep(self.processes, own / examples, self._alike)
 
@@ -180,22 +170,6 @@ class Stepper:
         self.stop = bool(numbers[1] > 0)
         return [numbers[0]]
 
-    def _generators(self, place: TrainingPosition, first: int, count: int) -> list[torch.Generator]:
-        """Those of samples first … first+count-1: each θ_r has its own seed, however they are grouped."""
-        seed, samples = self.settings.seed, range(first, first + count)
-        return [generator_for(self.device, seed, "noise", place.epoch, place.batch, r) for r in samples]
-
-    def _logged(
-        self, found: Mapping[str, list[Tensor]], weights: Mapping[str, float], examples: int, place: TrainingPosition
-    ) -> StepTerms:
-        first = found[self.objective.loss.name][0]
-        numbers = torch.stack([value.to(first.dtype) for each in found.values() for value in each]).tolist()  # one transfer
-        rest = iter(numbers)
-        values = {name: sum(islice(rest, len(each)), 0.0) for name, each in found.items()}
-        check_finite(values, place, self._clipping)
-        total = sum(weights.get(name, 1.0) * value for name, value in values.items())
-        return StepTerms(total, values, examples)
-
     def _update(self, place: TrainingPosition) -> None:
         if self.settings.clip_norm is not None:
             self.scaler.unscale_(self.optimizer)
@@ -211,7 +185,7 @@ class Stepper:
     def logits(self, leaves: list[Tensor], count: int, part: MicroBatch, buffers: dict[str, Tensor]) -> Tensor:
         """Logits ``[n, K]`` of one sample, or ``[C, n, K]`` of several at once."""
         inputs, targets = part.inputs, part.targets
-        with self._autocast(), self._synchronised(part):
+        with self._autocast(), synchronised(self._norms, self.processes, counted=part.own > 0):
             if count == 1:
                 logits = logits_of(self.posterior.call(leaves, inputs, buffers), len(targets))
             else:
@@ -223,7 +197,7 @@ class Stepper:
         return logits
 
     def _chosen_chunk(self, part: MicroBatch) -> int:
-        """Return how many samples run at once; a trial run finds out whether vmap can handle the network."""
+        """Return how many samples run at once: one where vmap cannot handle the network, as a trial run shows."""
         if self._norms:
             return 1
         wanted = self.settings.sample_chunk
@@ -241,14 +215,11 @@ class Stepper:
         except (RuntimeError, NotImplementedError, DataError) as error:
             if self.settings.sample_chunk != "auto":
                 reason = str(error).strip().splitlines()[0]
-                warnings.warn(f"The samples run one after the other, since vmap refuses this network: {reason}", stacklevel=2)
+                warnings.warn(
+                    f"The samples run one after the other, because vmap does not support this network: {reason}", stacklevel=2
+                )
             return 1
         return chunk
-
-    def _synchronised(self, part: MicroBatch) -> AbstractContextManager[Any]:
-        if self.processes.size == 1:
-            return nullcontext()
-        return synchronised(self._norms, self.processes, counted=part.own > 0)
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.settings.precision is None:

@@ -6,7 +6,7 @@ import time
 from typing import final
 
 from calibayes.terminal import ProgressDisplay
-from calibayes.training.step_terms import StepTerms
+from calibayes.training.history import StepTerms
 from calibayes.wording import clock
 
 __all__ = ["TrainingProgress"]

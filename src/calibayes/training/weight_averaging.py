@@ -26,10 +26,7 @@ class Averaging(ABC):
     def share(self, moment: Literal["step", "epoch"], epoch: int, count: int) -> float | None:
         """Return the share of the newest weights in the average, or ``None`` if these do not count.
 
-        Args:
-            moment: whether a step or an epoch has just ended.
-            epoch: the present epoch, from 1.
-            count: how many sets of weights have counted before.
+        They are those after a step or an epoch (``moment``) of epoch ``epoch``, from 1; ``count`` sets have counted before.
         """
 
 
@@ -102,12 +99,12 @@ class EqualAverage(Averaging):
             raise InvalidArgumentError(f"Expected `every` to be 'epoch' or 'step', but got {self.every!r}.")
 
     def share(self, moment: Literal["step", "epoch"], epoch: int, count: int) -> float | None:
-        """Return one part in all that have counted."""
+        """Return an equal share for all weights that count."""
         return 1.0 / (count + 1) if moment == self.every and epoch >= self.start_epoch else None
 
 
-def check_averaging(averaging: object, epochs: int, posterior: Posterior | None = None) -> None:
-    """Raise `InvalidArgumentError` unless ``averaging`` is a rule that begins within so many epochs, or ``None``."""
+def check_averaging(averaging: object, epochs: int | None = None, posterior: Posterior | None = None) -> None:
+    """Raise `InvalidArgumentError` unless ``averaging`` is ``None`` or a rule that begins within ``epochs``, if known."""
     if averaging is None:
         return
     for member in () if posterior is None else posterior.members:
@@ -120,7 +117,7 @@ def check_averaging(averaging: object, epochs: int, posterior: Posterior | None 
         raise InvalidArgumentError(
             f"Expected `averaging` to be an EMA or an EqualAverage, but got {averaging!r}. Example: `averaging=EMA(0.99)`."
         )
-    if isinstance(averaging, EqualAverage) and averaging.start_epoch > epochs:
+    if epochs is not None and isinstance(averaging, EqualAverage) and averaging.start_epoch > epochs:
         raise InvalidArgumentError(
             f"`averaging={averaging!r}` starts after the last epoch, `epochs={epochs}`, so nothing would be averaged. "
             "Use a smaller `start_epoch`."
@@ -146,7 +143,7 @@ class WeightAverage:
         self._known: Mapping[str, Tensor] | None = None
 
     def update(self, moment: Literal["step", "epoch"], epoch: int) -> None:
-        """Take in the present weights, if they count at this moment of this epoch (from 1)."""
+        """Add the present weights, if they count at this moment of this epoch (from 1)."""
         share = self.rule.share(moment, epoch, self._count)
         if share is None:
             return
@@ -158,33 +155,28 @@ class WeightAverage:
         """Give the posterior the average and its statistics, if there is one; returns the buffers that they replaced."""
         if self._count == 0:
             return {}
-        _copy(self._vectors, self._parameters)
+        torch._foreach_copy_(self._parameters, self._vectors)
         if self._known is None:
             self._known = self._statistics()
         return exchange_buffers(self._posterior, self._known)
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Give the posterior the average for a while; its own weights and statistics come back to the bit."""
+        """Give the posterior the average within this context; afterwards it has its own weights again, to the bit."""
         weights = [parameter.clone() for parameter in self._parameters]
         replaced: dict[str, Tensor] = {}
         try:
             replaced = self.install()
             yield
         finally:
-            _copy(weights, self._parameters)
+            torch._foreach_copy_(self._parameters, weights)
             exchange_buffers(self._posterior, replaced)
 
     def state(self) -> dict[str, Any]:
-        """Everything, for a checkpoint."""
+        """The state, for a checkpoint."""
         return {"count": self._count, "vectors": self._vectors}
 
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         self._count, self._known = state["count"], None
-        _copy(state["vectors"], self._vectors)
-
-
-def _copy(values: list[Tensor], places: list[Tensor]) -> None:
-    for value, place in zip(values, places, strict=True):
-        place.copy_(value)
+        torch._foreach_copy_(self._vectors, state["vectors"])

@@ -1,4 +1,4 @@
-"""Steps on the members of a posterior, of which the ``Trainer`` takes the optimiser's part."""
+"""The gradients of a step on the members of a posterior; the ``Trainer`` then steps their optimiser."""
 
 from __future__ import annotations
 
@@ -9,24 +9,15 @@ from calibayes.distributed import Processes
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
-from calibayes.training.step import Stepper, StepSettings, StepTerms
-from calibayes.training.training_position import MicroBatch, TrainingPosition
+from calibayes.training.micro_batches import MicroBatch, TrainingPosition
+from calibayes.training.step import Stepper, StepSettings
 
 __all__ = ["MemberSteps"]
 
 
 @final
 class MemberSteps:
-    """One `Stepper` for each member, each with a seed of its own; they share an optimiser, and none of them steps it.
-
-    Args:
-        posterior: what is trained.
-        objective: of every member.
-        optimizer: of all their parameters.
-        dataset_size: $|D|$.
-        settings: with the seed of the ensemble.
-        processes: that train together.
-    """
+    """One `Stepper` for each member, with a seed derived from that of ``settings``; none of them steps the shared optimiser."""
 
     def __init__(
         self,
@@ -38,32 +29,28 @@ class MemberSteps:
         processes: Processes,
     ) -> None:
         self.processes = processes
-        clipping = "a smaller `max_grad_norm`"
-        self._steppers = [
-            Stepper(
-                member,
-                objective,
-                optimizer,
-                dataset_size,
-                replace(settings, seed=member_seed(settings.seed, index)),
-                processes,
-                clipping,
-            )
-            for index, member in enumerate(posterior.members)
-        ]
+        self._steppers = []
+        for index, member in enumerate(posterior.members):
+            own = replace(settings, seed=member_seed(settings.seed, index))
+            stepper = Stepper(member, objective, optimizer, dataset_size, own, processes, "a smaller `max_grad_norm`")
+            self._steppers.append(stepper)
+        self._steps, self._sums = 0, dict[str, float]()
 
-    def gradients(self, parts: list[MicroBatch], place: TrainingPosition) -> StepTerms:
-        """Add every member's own gradient to those of its parameters, and keep its running statistics.
-
-        Returns:
-            The means of the terms over the members.
-        """
-        found = []
+    def gradients(self, parts: list[MicroBatch], place: TrainingPosition) -> float:
+        """Add every member's gradient to those of its parameters, and keep its running statistics; returns the mean loss."""
+        members = []
         for stepper in self._steppers:
-            terms, statistics = stepper.gradients(parts, None, place)
+            terms, statistics = stepper.gradients({"batch": parts}, place)
             stepper.keep(statistics, parts[0].total)
-            found.append(terms)
-        if len(found) == 1:
-            return found[0]
-        values = {name: sum(terms.values[name] for terms in found) / len(found) for name in found[0].values}
-        return StepTerms(sum(terms.total for terms in found) / len(found), values, found[0].examples)
+            members.append(terms)
+        self._steps += 1
+        for name in members[0].values:
+            mean = sum(terms.values[name] for terms in members) / len(members)
+            self._sums[name] = self._sums.get(name, 0.0) + mean
+        return sum(terms.total for terms in members) / len(members)
+
+    def take_means(self) -> dict[str, float]:
+        """The mean terms of the loss, before their weights, over the steps since the last call."""
+        means = {name: value / self._steps for name, value in self._sums.items()}
+        self._steps, self._sums = 0, {}
+        return means

@@ -14,7 +14,7 @@ from calibayes.errors import CheckpointError, ModelFileError
 from calibayes.extras import require_package
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
-from calibayes.training.framework_run import check_saved_average
+from calibayes.training.training_hooks import check_saved_average
 from calibayes.training.weight_averaging import Averaging
 
 __all__ = ["base_network", "load", "restore", "restore_average", "write", "write_average"]
@@ -33,11 +33,11 @@ def load(folder: str | Path, model: nn.Module | None = None) -> Posterior:
             ``config.json`` says, with the adapters of its ``adapter_config.json``.
 
     Raises:
-        ModelFileError: the folder holds no posterior, or one of another architecture.
+        ModelFileError: the folder has no posterior, or one of another architecture.
     """
     place = Path(folder)
     if not (place / _POSTERIOR).is_file():
-        raise ModelFileError(f"{place} holds no {_POSTERIOR}. Pass a folder that `CalibayesTrainer.save_model` wrote.")
+        raise ModelFileError(f"{place} has no {_POSTERIOR}. Pass a folder that `CalibayesTrainer.save_model` wrote.")
     return checkpoint.load(place / _POSTERIOR, _network(place) if model is None else model)
 
 
@@ -58,7 +58,7 @@ def write(posterior: Posterior, folder: str | Path) -> None:
 
 
 def restore(posterior: Posterior, folder: str | Path) -> None:
-    """Give a posterior the values that were written of one like it."""
+    """Give a posterior the values of one like it that was written."""
     saved = load(folder, posterior.members[0].network())
     if len(saved.members) != len(posterior.members):
         _refuse(folder, f"it has {len(saved.members)} members there and {len(posterior.members)} here")
@@ -81,13 +81,13 @@ def _refuse(folder: str | Path, difference: str) -> None:
 
 
 def write_average(state: dict[str, Any] | None, folder: str | Path) -> None:
-    """Write what a training with averaged weights goes on from, if it is one."""
+    """Write the state that a training with averaged weights continues from, if it is one."""
     if state is not None:
         write_tree(Path(folder) / _AVERAGE, "averaging", state)
 
 
 def restore_average(posterior: Posterior, averaging: Averaging | None, folder: str | Path) -> dict[str, Any] | None:
-    """Give a posterior the weights that training goes on from, where those in the folder are an average; returns its state."""
+    """Give a posterior the weights that training continues from, if the folder has an average; returns the average's state."""
     path, saved = Path(folder) / _AVERAGE, None
     if path.is_file():
         try:
@@ -107,23 +107,23 @@ def base_network(network: Any) -> Any:
 
 def _network(place: Path) -> nn.Module:
     if not (place / "config.json").is_file():
-        raise ModelFileError(f"{place} holds no config.json to build the network from. Pass the network as `model`.")
+        raise ModelFileError(f"{place} has no config.json to build the network from. Pass the network as `model`.")
     config = transformers.AutoConfig.from_pretrained(place)
     kind = getattr(transformers, config.architectures[0], None)
     if kind is None:
         raise ModelFileError(
-            f"{place} holds a {config.architectures[0]}, which transformers does not know. Pass the network as `model`."
+            f"{place} has a {config.architectures[0]}, which transformers does not know. Pass the network as `model`."
         )
     network: nn.Module = kind(config).to(config.dtype)
-    # An adapter that is not called "default" lies in a folder of its name; a folder with a posterior is a checkpoint.
-    found = {"default": place} if (place / _ADAPTER).is_file() else {}
+    # An adapter that is not called "default" is in a folder of its name; a folder with a posterior is a checkpoint.
+    adapters = {"default": place} if (place / _ADAPTER).is_file() else {}
     inner = [path.parent for path in sorted(place.glob(f"*/{_ADAPTER}"))]
-    found |= {each.name: each for each in inner if not (each / _POSTERIOR).exists()}
-    if len(found) > 1:
+    adapters |= {each.name: each for each in inner if not (each / _POSTERIOR).exists()}
+    if len(adapters) > 1:
         raise ModelFileError(
-            f"{place} holds the adapters {list(found)}, but not which of them are active. Pass the network as `model`."
+            f"{place} has the adapters {list(adapters)}, but not which of them are active. Pass the network as `model`."
         )
-    for name, where in found.items():
+    for name, where in adapters.items():
         network = _adapted(network, name, where)
     return network
 
@@ -132,6 +132,6 @@ def _adapted(network: nn.Module, name: str, place: Path) -> nn.Module:
     peft = require_package("peft", f"{place}, which holds adapters,", extra="transformers")
     adapters = peft.PeftConfig.from_pretrained(place)
     base, adapters.base_model_name_or_path = adapters.base_model_name_or_path, None  # peft warns of another name
-    found: nn.Module = peft.get_peft_model(network, adapters, adapter_name=name)
+    adapted: nn.Module = peft.get_peft_model(network, adapters, adapter_name=name)
     adapters.base_model_name_or_path = base
-    return found
+    return adapted

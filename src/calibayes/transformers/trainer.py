@@ -13,29 +13,24 @@ from calibayes.checks import number_of_samples, positive_integer
 from calibayes.data.sources import Batch, labelled
 from calibayes.distributed import Processes
 from calibayes.errors import DataError, InvalidArgumentError
-from calibayes.methods import Plan
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posterior.mean_field import PriorMean
 from calibayes.posterior.weight_selection import Where
 from calibayes.predictive import Samples
 from calibayes.randomness import preserved_global_state
-from calibayes.training.data_terms import MicroBatch, TrainingPosition
-from calibayes.training.framework_run import FrameworkRun
+from calibayes.training.micro_batches import MicroBatch, TrainingPosition
 from calibayes.training.optimizers import OptimizerFactory, check_optimizer, made_optimizer, set_rho_rate
 from calibayes.training.step import StepSettings
-from calibayes.training.trainable_dtypes import check_full_precision
+from calibayes.training.training_hooks import TrainingHooks
 from calibayes.training.weight_averaging import Averaging
+from calibayes.training.weight_checks import check_full_precision
 from calibayes.transformers import pretrained_folder
-from calibayes.transformers.ensemble_metrics import compute_metrics as default_metrics
 from calibayes.transformers.member_steps import MemberSteps
-from calibayes.transformers.posterior_choice import PosteriorChoice
-from calibayes.transformers.posterior_trainer import PosteriorModel
-from calibayes.transformers.predicting_trainer import PredictingTrainer
-from calibayes.transformers.term_means import TermMeans
+from calibayes.transformers.posterior_trainer import PosteriorModel, PosteriorTrainer
+from calibayes.transformers.posterior_trainer import compute_metrics as default_metrics
 from calibayes.transformers.trainer_callback import TrainerPosteriorCallback
-from calibayes.transformers.trainer_choices import CallerChoices
-from calibayes.transformers.training_arguments import check_arguments
+from calibayes.transformers.trainer_choices import TrainerChoices, check_arguments
 
 __all__ = ["CalibayesTrainer"]
 
@@ -45,18 +40,18 @@ _ITS_LOSS = (
 )
 
 
-class CalibayesTrainer(PredictingTrainer):
+class CalibayesTrainer(PosteriorTrainer):
     r"""Fine-tunes a classifier of Hugging Face by any method; the rest is ``transformers.Trainer``.
 
     A step takes the loss of the whole batch: all processes and all micro-batches of ``gradient_accumulation_steps``
-    together, the calibration term too. Members of an ensemble are trained on the same batches, each on its own loss, with
-    noise, dropout and clipping of its own; what is logged are means over them. Evaluation and ``predict`` give the ensemble's
-    probabilities in the place of logits, and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same
-    bits. Weight decay reaches $\mu$ and all point weights, never $\rho$.
+    together, the calibration term too. Members of an ensemble are trained on the same batches, with separate losses, noise,
+    dropout and clipping; means over them are logged. Evaluation and ``predict`` give the ensemble's probabilities in the
+    place of logits, and ``eval_loss`` is their NLL, averaged over batches. Checkpoints resume to the same bits. Weight decay
+    reaches $\mu$ and all point weights, never $\rho$.
 
     Args:
         model: a network that returns logits, or an object with ``logits``; it is copied.
-        args: the ``TrainingArguments``; those that a posterior cannot be trained with are refused by name. Their ``seed`` is
+        args: the ``TrainingArguments``; those that a posterior cannot be trained with are rejected by name. Their ``seed`` is
             that of the noise too.
         objective: what is minimised; that of the method by default.
         posterior: the name of a method (`calibayes.METHODS`), ``"point"`` for one value per weight, ``"mean-field"`` for a
@@ -64,7 +59,7 @@ class CalibayesTrainer(PredictingTrainer):
         method_settings: the settings of the method, by name. Members of an ensemble start from the weights of ``model``.
         where: which weights are Bayesian, as in `MeanField`: ``"classifier.*"`` for the head, ``"*lora_*"`` for adapters. The
             other trainable ones are trained as points; frozen ones stay as they are.
-        samples: $R$, samples of the weights a step; that of the method by default. A point has one, whatever is asked for.
+        samples: $R$, samples of the weights a step; that of the method by default. A point always has one.
         prediction_samples: $S$, samples of evaluation and prediction, or ``"mean"`` for the mean weights.
         prior_std: as in `MeanField`, and by default what the method chooses.
         init_std: likewise.
@@ -75,7 +70,7 @@ class CalibayesTrainer(PredictingTrainer):
         averaging: an average of the weights over training, `EMA(0.99)` say: what evaluation sees, what is saved, and what the
             posterior has after training; that of the method by default.
         dataset_size: $|D|$, which the KL term is divided by; the length of the training data by default.
-        model_init: makes the network anew for every training, in the place of ``model``.
+        model_init: makes a new network for every training, in the place of ``model``.
         compute_metrics: of an ``EvalPrediction`` whose predictions are probabilities; by default
             `calibayes.transformers.compute_metrics`.
         others: those of ``transformers.Trainer``: ``train_dataset``, ``eval_dataset``, ``processing_class`` and so on.
@@ -114,59 +109,64 @@ class CalibayesTrainer(PredictingTrainer):
             check_arguments(args)
         self.prediction_samples = number_of_samples("prediction_samples", prediction_samples)
         self.dataset_size = None if dataset_size is None else positive_integer("dataset_size", dataset_size)
-        self._recipe = PosteriorChoice(posterior, where, prior_std, init_std, prior_mean, method_settings)
-        ready = others.get("optimizers", (None,))[0]
-        if optimizer is not None and ready is not None:
-            raise InvalidArgumentError("There can be one optimiser: pass `optimizer` or `optimizers`, and leave the other out.")
-        self.rho_learning_rate = self._recipe.rho_rate(rho_learning_rate, ready if optimizer is None else optimizer)
-        self._choices = CallerChoices(
-            objective, samples, averaging, optimizer, ready is not None, rho_learning_rate is not None
+        self._choices = TrainerChoices(
+            posterior,
+            method_settings,
+            where,
+            prior_std,
+            init_std,
+            prior_mean,
+            objective,
+            samples,
+            averaging,
+            optimizer,
+            others.get("optimizers", (None,))[0],
+            rho_learning_rate,
         )
-        made: nn.Module | None = None
-        if self._recipe.ready is not None:
-            if model is not None or model_init is not None:
-                raise InvalidArgumentError("A posterior that is given has its network: leave `model` and `model_init` out.")
-            made = self._planned(Plan(self._recipe.ready, self._choices.own_objective(), {}))
-        if model is not None:
-            made = self._planned(self._recipe(model))
+        self.rho_learning_rate = rho_learning_rate
+        ready = isinstance(posterior, Posterior)
+        if ready and (model is not None or model_init is not None):
+            raise InvalidArgumentError("A posterior that is given has its network: leave `model` and `model_init` out.")
+        wrapped = self._posterior_model(model) if ready or model is not None else None
         self._steps: MemberSteps | None = None
         self._window: list[Batch] = []
-        self._means = TermMeans()
-        super().__init__(model=made, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
+        super().__init__(model=wrapped, args=args, model_init=model_init, compute_metrics=compute_metrics, **others)
         check_arguments(self.args)
         self.callback_handler.callbacks.insert(0, TrainerPosteriorCallback(self._begin, self._finish))
-        # What the Trainer finds out about a network, it would find out about the posterior that holds it.
+        # The Trainer would look for these in the posterior, not in its network.
         network = pretrained_folder.base_network(self.posterior.members[0].structure())
         self.label_names = self.args.label_names or ["labels"]
         self._signature_columns = [*inspect.signature(network.forward).parameters, "label", "label_ids", *self.label_names]
         self.model_accepts_loss_kwargs = False
 
-    def _planned(self, plan: Plan) -> PosteriorModel:
-        """Return what the Trainer trains, following the plan where the caller has not chosen."""
-        chosen = self._choices.completed(plan)
-        self.objective, self.samples, self.averaging, self._factory = chosen
+    def _posterior_model(self, network: nn.Module | None) -> PosteriorModel:
+        """Return the posterior as a model for the Trainer, and adopt the choices that go with it."""
+        plan = self._choices.plan(network)
+        self.objective, self.samples, self.averaging = plan.objective, plan.fit["samples"], plan.fit["averaging"]
+        self._factory = plan.fit["optimizer"]
         return PosteriorModel(plan.posterior)
 
-    # --- what the Trainer asks for ---
+    # --- methods that the Trainer calls ---
 
     def call_model_init(self, trial: Any = None) -> PosteriorModel:
         """A posterior over the network that ``model_init`` makes."""
-        return self._planned(self._recipe(super().call_model_init(trial)))
+        return self._posterior_model(super().call_model_init(trial))
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         """Train, as ``transformers.Trainer.train`` does."""
-        self._steps, self._means, self._run = None, TermMeans(), None
+        self._steps = self._hooks = None
         self._resumed = self._best_loaded = False
         return super().train(*args, **kwargs)
 
-    def _begin(self, epochs: int) -> FrameworkRun:
-        self._run = FrameworkRun(self.posterior, self.averaging, self._data, self.args.seed)
+    def _begin(self, epochs: int) -> TrainingHooks:
+        self._hooks = TrainingHooks(self.posterior, self.averaging, self._data, self.args.seed)
         self.posterior.train()
-        self._run.begin(epochs, resumed=self._resumed, saved=self._saved_average if self._resumed else None)
-        return self._run
+        self._hooks.begin(epochs, resumed=self._resumed, saved=self._saved_average if self._resumed else None)
+        return self._hooks
 
-    def _finish(self, run: FrameworkRun) -> None:
-        run.finish(keep_weights=self._best_loaded)
+    def _finish(self) -> None:
+        assert self._hooks is not None
+        self._hooks.finish(keep_weights=self._best_loaded)
 
     def get_batch_samples(self, *args: Any, **kwargs: Any) -> Any:
         """The micro-batches of the next step."""
@@ -190,18 +190,16 @@ class CalibayesTrainer(PredictingTrainer):
         parts = [MicroBatch(batch.inputs, batch.targets, batch.total, total) for batch in window]
         place = TrainingPosition(int(self.state.epoch or 0), self.state.global_step, self.state.global_step)
         with preserved_global_state(self.posterior.device):
-            terms = steps.gradients(parts, place)
-        self._means.add(terms)
-        return torch.tensor(terms.total, device=self.args.device)
+            return torch.tensor(steps.gradients(parts, place), device=self.args.device)
 
     def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-        """Refused: a step takes the loss of the whole batch, which is not made of those of its micro-batches."""
+        """Raise: a step takes the loss of the whole batch, which is not a sum over its micro-batches."""
         raise InvalidArgumentError(f"CalibayesTrainer does not compute losses one by one. {_ITS_LOSS}")
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Log, with the terms of the loss since the last time."""
-        if "loss" in logs:
-            logs.update(self._means.take())
+        if "loss" in logs and self._steps is not None:
+            logs.update(self._steps.take_means())
         super().log(logs, start_time)
 
     def get_decay_parameter_names(self, model: nn.Module) -> list[str]:
@@ -219,11 +217,11 @@ class CalibayesTrainer(PredictingTrainer):
         new = self.optimizer is None
         if new and self._factory is not None:
             self.optimizer = made_optimizer(self._factory, self.posterior, self.objective, self._examples)
-        made = super().create_optimizer(*args)
-        check_optimizer(made, self.posterior)
+        optimizer = super().create_optimizer(*args)
+        check_optimizer(optimizer, self.posterior)
         if new and self.rho_learning_rate is not None:
-            set_rho_rate(made, self.posterior, self.rho_learning_rate)
-        return made
+            set_rho_rate(optimizer, self.posterior, float(self.rho_learning_rate))
+        return optimizer
 
     def _clip_grad_norm(self, model: nn.Module) -> Any:
         """Clip the gradient of each member by its own norm; returns that of all of them."""
@@ -233,7 +231,7 @@ class CalibayesTrainer(PredictingTrainer):
         largest = self.args.max_grad_norm
         return torch.stack([self.accelerator.clip_grad_norm_(member.parameters(), largest) for member in members]).norm()
 
-    # --- how it is done ---
+    # --- the parts of a step ---
 
     def _examples(self) -> int:
         """$|D|$."""

@@ -8,8 +8,8 @@ import tarfile
 from pathlib import Path
 
 from calibayes.data.fetching import DataSet, DataSetState
-from calibayes.data.fetching.archives import unpack_tar
 from calibayes.data.fetching.download import Remote
+from calibayes.data.fetching.downloadable_sets import unpack_tar
 
 __all__ = ["archive", "letters"]
 

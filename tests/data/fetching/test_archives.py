@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from calibayes.data.fetching.archives import unpack_tar, unpack_zip_member
+from calibayes.data.fetching.downloadable_sets import unpack_tar, unpack_zip_member
 from calibayes.errors import DownloadError
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 
-from calibayes.data.fetching.download_progress import NoProgress, ProgressBar, ProgressLines, progress_for
+from calibayes.data.fetching.download_progress import DownloadProgress
+from calibayes.terminal import progress_console
 
 
 class Terminal(io.StringIO):
@@ -12,18 +13,25 @@ class Terminal(io.StringIO):
         return True
 
 
+def shown(progress: bool | None, stream: io.StringIO) -> str:
+    with DownloadProgress(progress_console(progress, stream)) as watch:
+        watch.begin_file("file.zip", 2_000_000)
+        watch.reached(2_000_000)
+    return stream.getvalue()
+
+
 def test_the_stream_decides() -> None:
-    assert isinstance(progress_for(None, Terminal()), ProgressBar)
-    assert isinstance(progress_for(True, Terminal()), ProgressBar)
-    assert type(progress_for(False, Terminal())) is NoProgress
-    assert isinstance(progress_for(True, io.StringIO()), ProgressLines)
-    assert type(progress_for(None, io.StringIO())) is NoProgress
+    assert "2.0/2.0 MB" in shown(None, Terminal())
+    assert "2.0/2.0 MB" in shown(True, Terminal())
+    assert shown(False, Terminal()) == ""
+    assert shown(True, io.StringIO()).splitlines() == ["file.zip: 2.0 MB", "file.zip: 100 %"]
+    assert shown(None, io.StringIO()) == ""
 
 
 def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
     told = io.StringIO()
-    with progress_for(True, told) as watch:
-        watch.begin("file.zip", 862_182_613)
+    with DownloadProgress(progress_console(True, told)) as watch:
+        watch.begin_file("file.zip", 862_182_613)
         for done in range(0, 862_182_613, 1 << 18):
             watch.reached(done)
         watch.reached(862_182_613)
@@ -35,20 +43,19 @@ def test_elsewhere_there_is_a_line_for_every_tenth() -> None:
 
 def test_a_size_that_is_not_known_is_not_shown() -> None:
     told = io.StringIO()
-    watch = ProgressLines(told)
-    watch.begin("file.th", None)
+    watch = DownloadProgress(progress_console(True, told))
+    watch.begin_file("file.th", None)
     watch.reached(1000)
     assert told.getvalue() == "file.th\n"
 
 
 def test_a_terminal_has_a_bar() -> None:
     told = Terminal()
-    with progress_for(None, told) as watch:
-        watch.begin("file.zip", 2_000_000)
+    with DownloadProgress(progress_console(None, told)) as watch:
+        watch.begin_file("file.zip", 2_000_000)
         watch.reached(500_000)
-        watch.begin("file.zip", 2_000_000)  # it broke off, and goes on
+        watch.begin_file("file.zip", 2_000_000)  # it broke off, and goes on
         watch.reached(2_000_000)
         watch.note("[done]")
-    shown = told.getvalue()
-    assert "2.0/2.0 MB" in shown
-    assert "[done]" in shown
+    assert "2.0/2.0 MB" in told.getvalue()
+    assert "[done]" in told.getvalue()

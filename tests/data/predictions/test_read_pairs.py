@@ -33,12 +33,12 @@ def write(folder: Path, ending: str, names: tuple[str, str] = ("confidence", "co
         arrays: dict[str, Any] = {names[0]: R, names[1]: C}
         np.savez(path, **arrays)
     else:
-        pandas = pytest.importorskip("pandas")
-        pandas.DataFrame(rows).to_parquet(path)
+        frame = pytest.importorskip("pandas").DataFrame(rows)
+        frame.to_parquet(path) if ending == "parquet" else frame.to_excel(path, index=False)
     return path
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "npz", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "npz", "parquet", "xlsx"])
 def test_every_format_gives_the_same_pairs(tmp_path: Path, ending: str) -> None:
     path = write(tmp_path, ending)
     assert has_pairs(path)
@@ -78,7 +78,7 @@ def test_a_file_with_labels_is_read_as_predictions_of_classes(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("confidence,correct\n0.5,1\n93,0\n", "line 3, column 'confidence'.*93 is not a confidence.*per cent"),
+        ("confidence,correct\n0.5,1\n93,0\n", "line 3, column 'confidence'.*93 is not a confidence.*percentages"),
         ("confidence,correct\n0.5,1\n0.3,maybe\n", "line 3, column 'correct'.*'maybe' says neither right nor wrong"),
         ("sure,correct\n0.5,1\n", "no column 'confidence' \\(--confidence-column\\)"),
     ],

@@ -218,9 +218,9 @@ def test_damaged_binary_files(tmp_path: Path) -> None:
     ):
         content = whole.read_bytes()
         for size in (4, 10, len(content) // 2, len(content) - 3):
-            refused(text(tmp_path, content[:size], "cut" + whole.suffix), "not a whole", "again")
+            refused(text(tmp_path, content[:size], "cut" + whole.suffix), "not a complete", "again")
     content = (tmp_path / "a.npz").read_bytes()
-    refused(text(tmp_path, content[:3000] + bytes(50) + content[3050:], "flipped.npz"), "not a whole .npz file")
+    refused(text(tmp_path, content[:3000] + bytes(50) + content[3050:], "flipped.npz"), "not a complete .npz file")
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_damaged_binary_files(tmp_path: Path) -> None:
         ({"probs": np.ones((2, 2, 2)), "y": [0, 1]}, ("'probs'", "shape [2, 2, 2]", "[n, K]")),
         ({"probs": np.empty((0, 2)), "y": []}, ("'probs'", "shape [0, 2]")),
         ({"probs": np.eye(2), "y": [0, 2]}, ("row 2, array 'y'", "'2'", "'0', '1'")),
-        ({"probs": np.eye(2), "y": [0, np.nan]}, ("row 2, array 'y'", "'nan' is no label")),
+        ({"probs": np.eye(2), "y": [0, np.nan]}, ("row 2, array 'y'", "'nan' is not a label")),
         ({"probs": np.eye(2), "y": [0, 1j]}, ("'y'", "'complex128'")),
         ({"probs": [["a"], ["b"]], "y": [0, 1]}, ("'probs'", "not numbers")),
         ({"probs": [[0.5, 0.5], [np.nan, 1]], "y": [0, 1]}, ("row 2, array 'probs[:, 0]'", "'nan' is a missing value")),

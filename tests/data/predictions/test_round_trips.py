@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from tests.data.predictions.written import predictions, said_well, text, write_csv, write_npz, write_parquet
 
 from calibayes.data.predictions import read_predictions
-from calibayes.data.predictions.table_columns import read_columns
+from calibayes.data.predictions.column_values import read_columns
 from calibayes.errors import DataError, PredictionFileError
 from calibayes.tables import TableOptions
 from calibayes.tables.delimited import DelimitedFile

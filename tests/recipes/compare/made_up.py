@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from calibayes.recipes.compare.contender_differences import COMPARED, Differences
 from calibayes.recipes.compare.contenders import CONTENDERS, Contender
+from calibayes.recipes.compare.recommendation import COMPARED, Differences
 
 BY_NAME = {str(each): each for each in CONTENDERS}
 NOISE = torch.randn(2, 500, generator=torch.Generator().manual_seed(0))

@@ -18,9 +18,9 @@ import calibayes as cb
 from calibayes.data.predictions import read_predictions
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.compare import CONTENDERS, Comparison, MethodRun, Settings, Task, compare, jobs
-from calibayes.recipes.compare.contender_differences import COMPARED, differences
+from calibayes.recipes.compare.jobs import ScoredRun
+from calibayes.recipes.compare.recommendation import COMPARED, differences
 from calibayes.recipes.compare.result_files import FILES
-from calibayes.recipes.compare.training_records import ScoredRun
 from calibayes.recipes.compare.trainings import choose, run_trainings
 
 
@@ -60,7 +60,7 @@ def test_everything_is_there_and_agrees_with_what_is_printed(first: Shown) -> No
             assert f" {scale * np.mean(values):.{digits}f} ± {scale * np.std(values, ddof=1):.{digits}f} " in line + " "
             assert each["test"][name] == pytest.approx({"mean": np.mean(values), "std": np.std(values, ddof=1)})
     recommended = numbers["verdict"]["recommended"]
-    assert f"Use {recommended}: " in table or f"until then begin with {recommended}, the simplest." in table
+    assert f"Use {recommended}: " in table or f"until then start with {recommended}, the simplest." in table
     assert (folder / "reliability.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text(encoding="utf-8")
     start = page.index('id="study">') + len('id="study">')
@@ -209,7 +209,7 @@ def test_draws_of_the_test_examples_are_shared_by_seeds(found: Comparison) -> No
 def test_one_seed_has_no_interval_for_training(first: Shown) -> None:
     numbers = computed(first.folder, replace(TINY, seeds=1))
     assert numbers["intervals"]["covers"] == ["test examples"]
-    assert "nothing is known about the chance in training" in numbers["verdict"]["text"]
+    assert "One seed says nothing about the chance in training" in numbers["verdict"]["text"]
     assert all(each["nll"]["seeds_error"] is None for each in numbers["differences"])
 
 

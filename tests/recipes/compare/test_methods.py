@@ -16,7 +16,7 @@ import calibayes as cb
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.ensemble import member_seed
 from calibayes.recipes.compare import Comparison, MethodRun, Settings, compare, jobs
-from calibayes.recipes.compare.training_records import TrainingRecords
+from calibayes.recipes.compare.jobs import TrainingRecords
 
 OTHERS = replace(
     TINY,

@@ -9,9 +9,8 @@ import pytest
 import torch
 from tests.recipes.compare.made_up import BY_NAME, made_up
 
-from calibayes.recipes.compare.contender_differences import Differences
 from calibayes.recipes.compare.contenders import CONTENDERS
-from calibayes.recipes.compare.recommendation import decide
+from calibayes.recipes.compare.recommendation import Differences, decide
 
 
 def test_simplicity_is_the_published_order() -> None:

@@ -24,8 +24,8 @@ from torch import nn
 from calibayes.errors import SweepError
 from calibayes.networks import MLP
 from calibayes.recipes.compare import MethodRun, Settings, Task, jobs, result_files
+from calibayes.recipes.compare.jobs import TrainingRecords
 from calibayes.recipes.compare.run_and_print import run_and_print
-from calibayes.recipes.compare.training_records import TrainingRecords
 
 # The page takes longest of all that a comparison writes, and stopping has no bearing on it.
 CODE = """
@@ -111,7 +111,7 @@ def test_killed_in_the_middle_and_started_again(undisturbed: Shown, trained: lis
 def check_stopped(err: str, folder: Path) -> None:
     last = err.splitlines()[-1]
     assert last.startswith("Stopped. ")
-    assert last.endswith(f" of {TRAININGS} trainings are kept in {folder}; to go on: calibayes compare")
+    assert last.endswith(f" of {TRAININGS} trainings are kept in {folder}. To continue: calibayes compare")
     assert 0 < int(last.split()[1]) <= len(trainings(folder)) < TRAININGS
     assert "Traceback" not in err
 
@@ -222,7 +222,7 @@ def test_results_of_another_data_set_are_not_replaced_in_silence(tmp_path: Path)
     assert "will be replaced" not in shown(tmp_path, few).err
     (tmp_path / "report.html").write_text("of the points")
     said = shown(tmp_path, few, replace(BLOBS, name="others", title="Other points")).err
-    assert f"{tmp_path} holds a comparison on Points in the plane: its table and page will be replaced." in said
+    assert f"{tmp_path} contains a comparison on Points in the plane: its table and page will be replaced." in said
     assert not (tmp_path / "report.html").exists(), "the page is written last, which is left out here"
 
 

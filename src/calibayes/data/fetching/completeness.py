@@ -13,20 +13,15 @@ __all__ = ["DataSetState", "cifar10_state", "glove_state", "newsgroups_state", "
 
 
 class DataSetState(NamedTuple):
-    """The state of a data set on this machine.
-
-    Attributes:
-        status: ``"whole"`` is what was published; ``"partial"`` is less than that, but can be used as it is.
-        note: what that is based on, or what is wrong.
-    """
+    """The state of a data set on this machine; a partial one has less than was published, but can be used."""
 
     status: Literal["whole", "partial", "damaged", "missing"]
-    note: str
+    note: str  # what was checked, or what is wrong
 
 
 _MISSING = DataSetState("missing", "")
 
-# How many articles each group has for training and for testing.
+# The number of articles in each group for training and for testing.
 _GROUPS = {
     "alt.atheism": (480, 319),
     "comp.graphics": (584, 389),
@@ -67,7 +62,7 @@ _RESNET20_SHA256 = "8c335f485fbffbdf312ca735005b4a88d95d019993aa950f114341cfcb88
 
 
 def newsgroups_state(path: Path) -> DataSetState:
-    """The state of ``20news-bydate``: by the number of articles of each group in each part."""
+    """Check ``20news-bydate`` by the number of articles of each group in each part."""
     if not path.is_dir():
         return _MISSING
     for place, part in enumerate(("train", "test")):
@@ -87,7 +82,7 @@ def newsgroups_state(path: Path) -> DataSetState:
 
 
 def cifar10_state(path: Path) -> DataSetState:
-    """The state of ``cifar-10-batches-bin``: by the SHA-256 of its files."""
+    """Check ``cifar-10-batches-bin`` by the SHA-256 of its files."""
     if not path.is_dir():
         return _MISSING
     for name, expected in _CIFAR10_SHA256.items():
@@ -100,7 +95,7 @@ def cifar10_state(path: Path) -> DataSetState:
 
 
 def glove_state(path: Path) -> DataSetState:
-    """The state of ``glove.6B.100d.txt``: by its SHA-256, or of an extract of it by the form of its lines."""
+    """Check ``glove.6B.100d.txt`` by its SHA-256, or an extract of it by the form of its lines."""
     if not path.is_file():
         return _MISSING
     if sha256_of(path) == _GLOVE_SHA256:
@@ -116,22 +111,22 @@ def glove_state(path: Path) -> DataSetState:
 
 
 def resnet20_state(path: Path) -> DataSetState:
-    """The state of ``resnet20-cifar10.safetensors``: by the SHA-256 of its weights."""
+    """Check ``resnet20-cifar10.safetensors`` by the SHA-256 of its weights."""
     if not path.is_file():
         return _MISSING
     from safetensors import SafetensorError
 
     try:
-        found = _weights_digest(path)
+        digest = _weights_digest(path)
     except (SafetensorError, OSError, ValueError) as error:
         return DataSetState("damaged", f"it cannot be read ({error})")
-    if found != _RESNET20_SHA256:
+    if digest != _RESNET20_SHA256:
         return DataSetState("damaged", "its weights are not those of the published network")
     return DataSetState("whole", "SHA-256 of the weights")
 
 
 def _weights_digest(path: Path) -> str:
-    """The SHA-256 of every weight's name and shape in a line, followed by its values as little-endian float32."""
+    """Return the SHA-256 of every weight's name and shape in a line, followed by its values as little-endian float32."""
     from safetensors.numpy import load_file
 
     digest = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""A file from the web, known by its checksum: resumed where it was cut off, and there as a whole or not at all."""
+"""Download a file with a known checksum: interrupted downloads are resumed, and only complete files appear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibayes.data.fetching.download_progress import DownloadProgress, NoProgress
+from calibayes.data.fetching.download_progress import DownloadProgress
 from calibayes.errors import DownloadError
 
 __all__ = ["Remote", "download", "sha256_of"]
@@ -30,29 +30,23 @@ _AWAY = (errno.ECONNREFUSED, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDO
 
 @dataclass(frozen=True)
 class Remote:
-    """A file on the web.
+    """A file on the web."""
 
-    Attributes:
-        urls: where it lies; they are tried in turn.
-        sha256: its checksum.
-        size: its number of bytes, where that is known.
-    """
-
-    urls: tuple[str, ...]
+    urls: tuple[str, ...]  # tried in turn
     sha256: str
-    size: int | None = None
+    size: int | None = None  # in bytes, if it is known
 
 
 class _PassingError(Exception):
-    """A fault that another try may not meet."""
+    """A fault that another try may not meet again."""
 
 
 class _LastingError(Exception):
-    """A fault that would be met again at this address."""
+    """A fault that every try at this address would meet."""
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -66,17 +60,17 @@ def download(
     timeout: float = 30.0,
     wait: float = 1.0,
 ) -> None:
-    """Download a file to ``target``, by way of ``target.part``, which a later call goes on with.
+    """Download a file to ``target``, by way of ``target.part``, which a later call resumes.
 
     Args:
         remote: what to download.
         target: the file, in a folder that exists.
-        watch: is told how far it is.
+        watch: shows the progress.
         tries: how often each address is tried when connections break.
         timeout: seconds without a byte after which a connection counts as broken.
         wait: seconds before the second try; each further wait is twice as long.
     """
-    shown: DownloadProgress = NoProgress() if watch is None else watch
+    shown = DownloadProgress() if watch is None else watch
     part = target.with_name(target.name + ".part")
     reasons: list[str] = []
     for url in remote.urls:
@@ -90,7 +84,7 @@ def download(
             reasons.append(f"{url}: {fault}")
         except OSError as error:
             raise DownloadError(
-                f"Cannot write {str(part)!r}: {error.strerror or error}. What has come so far is kept for the next call."
+                f"Cannot write {str(part)!r}: {error.strerror or error}. The part downloaded so far is kept for the next call."
             ) from error
         else:
             return
@@ -104,13 +98,13 @@ def _from(url: str, remote: Remote, part: Path, watch: DownloadProgress, tries: 
         try:
             if before == 0 or before != remote.size:
                 _transfer(url, remote, part, watch, timeout)
-            found = sha256_of(part)
-            if found == remote.sha256:
+            digest = sha256_of(part)
+            if digest == remote.sha256:
                 return
             _discard(part)
             if before == 0:
-                raise _LastingError(f"the file has the SHA-256 {found}, but {remote.sha256} was expected; it was removed")
-            watch.note("What was there from before does not fit what came now: starting again.")
+                raise _LastingError(f"the file has the SHA-256 {digest}, but {remote.sha256} was expected; it was removed")
+            watch.note("The part from before does not fit the file: starting again.")
             continue
         except _PassingError as fault:
             if not left:
@@ -118,11 +112,11 @@ def _from(url: str, remote: Remote, part: Path, watch: DownloadProgress, tries: 
             watch.note(f"{url}: {fault}; trying again")
         time.sleep(wait)
         wait = min(2 * wait, 60.0)
-    raise _LastingError(f"no whole file came in {tries} tries")
+    raise _LastingError(f"no complete file arrived in {tries} tries")
 
 
 def _transfer(url: str, remote: Remote, part: Path, watch: DownloadProgress, timeout: float) -> None:
-    """Read what is still missing; what comes is written at once, so that nothing is lost when it ends early."""
+    """Read what is still missing; every chunk is written at once, so that nothing is lost when the connection breaks."""
     there = _length(part)
     with _opened(url, part, there, timeout) as response:
         status, headers = response.status, response.headers
@@ -133,13 +127,12 @@ def _transfer(url: str, remote: Remote, part: Path, watch: DownloadProgress, tim
                 raise _PassingError(f"the server sent bytes from {start} on where those from {there} on were asked for")
         else:
             there = 0
-            length = headers.get("Content-Length", "")
-            total = _count(length)
+            total = _count(headers.get("Content-Length", ""))
         if remote.size is not None and total is not None and total != remote.size:
             raise _LastingError(f"the file has {total:,} bytes, but {remote.size:,} were expected: is it another file?")
         total = remote.size if total is None else total
         _notes(part).write_text(json.dumps({"url": url, "validator": _validator(headers)}))
-        watch.begin(part.stem, total)
+        watch.begin_file(part.stem, total)
         with part.open("ab" if there else "wb", buffering=0) as file:
             while chunk := _read(response):
                 there += len(chunk)
@@ -155,8 +148,7 @@ def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
     request = urllib.request.Request(url, headers={"User-Agent": "calibayes", "Accept-Encoding": "identity"})
     if there:
         request.add_header("Range", f"bytes={there}-")
-        validator = _remembered(part, url)
-        if validator:
+        if validator := _remembered(part, url):
             request.add_header("If-Range", validator)
     try:
         return urllib.request.urlopen(request, timeout=timeout)
@@ -164,7 +156,7 @@ def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
         error.close()
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             _discard(part)
-            raise _PassingError("the file has become shorter than what is there of it") from error
+            raise _PassingError("the file has become shorter than the part already downloaded") from error
         fault = f"the server answers {error.code} {error.reason}"
         raise (_LastingError if error.code in _GONE else _PassingError)(fault) from error
     except urllib.error.URLError as error:
@@ -172,7 +164,7 @@ def _opened(url: str, part: Path, there: int, timeout: float) -> Any:
         text = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
         raise (_LastingError if _hopeless(reason) else _PassingError)(f"no connection ({text})") from error
     except (TimeoutError, ConnectionError, http.client.HTTPException) as error:
-        raise _PassingError(f"no answer ({_told(error)})") from error
+        raise _PassingError(f"no answer ({_reason(error)})") from error
 
 
 def _hopeless(reason: object) -> bool:
@@ -186,16 +178,16 @@ def _read(response: Any) -> bytes:
     try:
         chunk: bytes = response.read1(_CHUNK)
     except (OSError, http.client.HTTPException) as error:
-        raise _PassingError(f"the connection broke ({_told(error)})") from error
+        raise _PassingError(f"the connection broke ({_reason(error)})") from error
     return chunk
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _range(text: str) -> tuple[int, int | None]:
-    """Start and total of ``bytes 100-199/200``."""
+    """Return start and total of ``bytes 100-199/200``."""
     unit, _, rest = text.partition(" ")
     span, _, total = rest.partition("/")
     start = span.partition("-")[0]
@@ -205,12 +197,12 @@ def _range(text: str) -> tuple[int, int | None]:
 
 
 def _count(text: str) -> int | None:
-    """A number of bytes in a header; ``None`` if it is none."""
+    """Return a number of bytes in a header; ``None`` if it is not a number."""
     return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
 def _validator(headers: Any) -> str:
-    """Return what identifies this version of the file: a strong ETag, or the time of its last change."""
+    """Return an identifier of this version of the file: a strong ETag, or the time of its last change."""
     tag = str(headers.get("ETag", ""))
     return tag if tag and not tag.startswith("W/") else str(headers.get("Last-Modified", ""))
 

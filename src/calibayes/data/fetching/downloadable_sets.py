@@ -1,55 +1,68 @@
-"""The data sets that can be downloaded: where from, what they weigh, and how they are unpacked."""
+"""The data sets that can be downloaded: their addresses, their sizes, and how to unpack them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibayes.data.fetching.archives import unpack_tar, unpack_zip_member
 from calibayes.data.fetching.completeness import DataSetState, cifar10_state, glove_state, newsgroups_state, resnet20_state
 from calibayes.data.fetching.download import Remote
 from calibayes.errors import DownloadError, InvalidArgumentError
 
-__all__ = ["SETS", "DataSet", "data_set"]
+__all__ = ["SETS", "DataSet", "data_set", "unpack_tar", "unpack_zip_member"]
 
 _GLOVE_FILE = "glove.6B.100d.txt"
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set on the web.
+    """A data set on the web."""
 
-    Attributes:
-        name: what ``calibayes data get`` calls it.
-        title: what people call it.
-        what: what it holds, in a few words.
-        licence: under what terms it may be used.
-        archive: the name of the file that is downloaded.
-        remote: where that lies.
-        place: where the data set lies within the folder of data sets: a folder, or one file.
-        unpacked: about how many bytes that takes.
-        prepare: makes it from the downloaded file, in an empty folder, and returns where it is.
-        state: looks whether it is whole.
-    """
-
-    name: str
+    name: str  # for ``calibayes data get``
     title: str
     what: str
     licence: str
-    archive: str
+    archive: str  # the name of the downloaded file
     remote: Remote
-    place: str
-    unpacked: int
-    prepare: Callable[[Path, Path], Path]
-    state: Callable[[Path], DataSetState]
+    place: str  # of its folder or its one file within the folder of data sets
+    unpacked: int  # its size there in bytes, roughly
+    prepare: Callable[[Path, Path], Path]  # unpacks the downloaded file into an empty folder, and returns its path
+    state: Callable[[Path], DataSetState]  # checks that it is complete
 
 
 def data_set(name: str) -> DataSet:
-    """A data set by its name."""
+    """Return a data set by its name."""
     if name not in SETS:
         raise InvalidArgumentError(f"Expected the name of a data set to be one of {', '.join(SETS)}, but got {name!r}.")
     return SETS[name]
+
+
+def unpack_tar(archive: Path, target: Path) -> None:
+    """Unpack a ``.tar.gz`` into a folder; raise on members that would end up outside it, and on special files."""
+    with _named_errors(archive), tarfile.open(archive, "r:gz") as members:
+        members.extractall(target, filter="data")
+
+
+def unpack_zip_member(archive: Path, name: str, target: Path) -> Path:
+    """Unpack one file of a ``.zip`` into a folder, and return its path."""
+    with _named_errors(archive), zipfile.ZipFile(archive) as members:
+        return Path(members.extract(name, target))
+
+
+@contextmanager
+def _named_errors(archive: Path) -> Iterator[None]:
+    """Name the archive in errors: the standard library's say neither which file it was nor what to do."""
+    try:
+        yield
+    except tarfile.FilterError as error:
+        raise DownloadError(f"{str(archive)!r} was not unpacked: {error}. Remove it; it is not the official file.") from error
+    except (tarfile.TarError, zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
+        raise DownloadError(f"{str(archive)!r} is damaged ({error}). Remove it and download it again.") from error
 
 
 def _newsgroups(archive: Path, scratch: Path) -> Path:
@@ -67,21 +80,20 @@ def _glove(archive: Path, scratch: Path) -> Path:
 
 
 def _resnet20(checkpoint: Path, scratch: Path) -> Path:
-    """The weights of a checkpoint of PyTorch, without what was trained around them, as a safetensors file."""
+    """Write the weights of a PyTorch checkpoint to a safetensors file."""
     import torch
     from safetensors.torch import save_file
 
     try:
-        held = torch.load(checkpoint, map_location="cpu", weights_only=True)  # so that no code in it is run
+        loaded = torch.load(checkpoint, map_location="cpu", weights_only=True)  # so that no code in it is run
         weights = {
             name.removeprefix("module."): value.detach().float().contiguous()
-            for name, value in held["state_dict"].items()
+            for name, value in loaded["state_dict"].items()
             if not name.endswith("num_batches_tracked")
         }
-    except Exception as error:  # whatever a file that is no checkpoint makes PyTorch raise
-        raise DownloadError(
-            f"{str(checkpoint)!r} is not a checkpoint of weights ({type(error).__name__}). Remove it."
-        ) from error
+    except Exception as error:  # whatever PyTorch raises for a file that is not a checkpoint
+        what = f"{str(checkpoint)!r} is not a checkpoint of weights ({type(error).__name__})"
+        raise DownloadError(f"{what}. Remove it.") from error
     path = scratch / "resnet20-cifar10.safetensors"
     save_file(weights, path)
     return path

@@ -1,4 +1,4 @@
-"""Data sets from the web to this machine."""
+"""Download data sets to this machine."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 from calibayes.data.data_folder import data_folder
 from calibayes.data.fetching.completeness import DataSetState
 from calibayes.data.fetching.download import download, sha256_of
-from calibayes.data.fetching.download_progress import DownloadProgress, progress_for
+from calibayes.data.fetching.download_progress import DownloadProgress
 from calibayes.data.fetching.downloadable_sets import DataSet, data_set
 from calibayes.errors import DownloadError
+from calibayes.terminal import progress_console
 from calibayes.wording import megabytes
 
 __all__ = ["fetch", "obtain"]
@@ -22,25 +23,25 @@ _USABLE = ("whole", "partial")
 def fetch(name: str, folder: str | Path | None = None, progress: bool | None = None) -> Path:
     """Download a data set, unless it is there, and check it.
 
-    A download that was cut off goes on where it was. A file that you have put into the folder by hand under the name of
-    the official archive is used instead. ``calibayes data get`` does the same from a shell.
+    An interrupted download is resumed. If you have put the official archive into the folder under its own name, it is
+    used instead. ``calibayes data get`` does the same from a shell.
 
     Args:
         name: ``"newsgroups"``, ``"cifar10"``, ``"glove"`` or ``"resnet20"``.
         folder: the folder of data sets; by default ``CALIBAYES_DATA`` or the user's cache.
-        progress: show how far it is; by default where standard error is a terminal.
+        progress: show how much has arrived; by default if standard error is a terminal.
 
     Returns:
-        Where it is.
+        The path of its file or folder.
     """
     wanted = data_set(name)
-    with progress_for(progress) as watch:
+    with DownloadProgress(progress_console(progress)) as watch:
         obtain(wanted, data_folder(folder), watch)
     return data_folder(folder) / wanted.place
 
 
 def obtain(wanted: DataSet, folder: Path, watch: DownloadProgress) -> DataSetState:
-    """Do what `fetch` does, for any `DataSet`, and return the state that it is then in."""
+    """Do what `fetch` does, for any `DataSet`, and return its state."""
     from filelock import FileLock, Timeout
 
     place = folder / wanted.place
@@ -53,7 +54,7 @@ def obtain(wanted: DataSet, folder: Path, watch: DownloadProgress) -> DataSetSta
         try:
             holding = lock.acquire(blocking=False)
         except Timeout:
-            watch.note(f"Another process gets {wanted.title}: waiting …")
+            watch.note(f"Another process is downloading {wanted.title}: waiting …")
             holding = lock.acquire()
         with holding:
             state = wanted.state(place)  # it may have come while we waited
@@ -76,9 +77,7 @@ def _get(wanted: DataSet, folder: Path, watch: DownloadProgress) -> DataSetState
         try:
             download(wanted.remote, archive, watch=watch)
         except DownloadError as error:
-            raise DownloadError(
-                f"{error} If it can be had in another way, put it at {str(archive)!r} and call this again."
-            ) from error
+            raise DownloadError(f"{error} If you get it in another way, put it at {str(archive)!r} and try again.") from error
     elif sha256_of(archive) != wanted.remote.sha256:
         raise DownloadError(
             f"{str(archive)!r} is not the official file: its SHA-256 is not {wanted.remote.sha256}. "
@@ -92,21 +91,23 @@ def _get(wanted: DataSet, folder: Path, watch: DownloadProgress) -> DataSetState
 
 
 def _unpack(wanted: DataSet, archive: Path, folder: Path) -> DataSetState:
-    """Make the data set beside its place, look at it, and only then move it there."""
+    """Unpack the data set beside its place, check it, and only then move it there."""
     prefix = f".{wanted.name}-"
     for left in folder.glob(f"{prefix}*"):  # by a process that was killed, for we have the lock
         shutil.rmtree(left, ignore_errors=True)
     scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
     try:
-        made = wanted.prepare(archive, scratch)
-        state = wanted.state(made)
+        unpacked = wanted.prepare(archive, scratch)
+        state = wanted.state(unpacked)
         if state.status != "whole":
-            raise DownloadError(f"What {str(archive)!r} holds is {state.status}: {state.note or 'nothing of use'}. Remove it.")
+            raise DownloadError(
+                f"The data in {str(archive)!r} are {state.status}: {state.note or 'nothing of use'}. Remove it."
+            )
         place = folder / wanted.place
         place.parent.mkdir(parents=True, exist_ok=True)
         if place.exists():
             place.rename(scratch / "replaced")
-        made.rename(place)
+        unpacked.rename(place)
         return state
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -120,5 +121,5 @@ def _check_room(wanted: DataSet, folder: Path) -> None:
     if free < needed:
         raise DownloadError(
             f"{wanted.title} needs {megabytes(needed)} in {str(folder)!r}, but only {megabytes(free)} are free. "
-            "Make room, or set CALIBAYES_DATA to another folder."
+            "Free some space, or set CALIBAYES_DATA to another folder."
         )

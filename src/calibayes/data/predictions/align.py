@@ -1,30 +1,33 @@
-"""Checks that several files speak of the same examples, and brings them into the same order."""
+"""Check that several files hold predictions for the same examples, and bring them into the same order."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from calibayes.data.predictions.classes import match
+from calibayes.data.predictions.column_values import Ints
 from calibayes.data.predictions.prediction_table import PredictionTable
-from calibayes.data.predictions.raw_predictions import Ints, problem
+from calibayes.errors import PredictionFileError
+from calibayes.tables.formats import file_problem
 from calibayes.wording import counted, listed, shown, shown_path
 
 __all__ = ["align"]
 
 
 def align(tables: Sequence[PredictionTable]) -> list[PredictionTable]:
-    """The same tables with their classes and examples in the order of the first, under different names.
+    """Return the tables with their classes and examples in the order of the first, under different names.
 
-    Files can be compared only on the same examples: as many, with the same labels. Columns in another order are put in
-    the order of the first file. With ids (all files or none), rows are joined by them; without, row ``i`` of one file is
-    row ``i`` of the others. Weights that one file has hold for all. Files of the same name get their folder before it.
+    Files can be compared only on the same examples, with the same labels. Columns in another order are put in the order
+    of the first file. With ids (all files or none), rows are joined by them; without, row ``i`` of one file is row ``i``
+    of the others. Weights that one file has are used for all. Files of the same name are called by their folder too.
 
     Args:
-        tables: what `read_predictions` returned for each file.
+        tables: from `read_predictions`, one for each file.
 
     Examples:
         >>> import tempfile
@@ -46,14 +49,14 @@ def align(tables: Sequence[PredictionTable]) -> list[PredictionTable]:
         differ = table.weights != weighted[0].weights
         if np.any(differ):
             what = f"the weight is not the same as in {shown_path(weighted[0].path)}. The examples must have the same weights."
-            raise problem(table.path, what, where=_row(first, int(np.argmax(differ))))
+            raise _problem(table.path, what, _row(first, int(np.argmax(differ))))
     shared = weighted[0].weights if weighted else None
     names = _names(aligned)
     return [replace(table, name=name, weights=shared) for name, table in zip(names, aligned, strict=True)]
 
 
 def _classes(first: PredictionTable, table: PredictionTable) -> PredictionTable:
-    """``table`` with its classes in the order of ``first``."""
+    """Return ``table`` with its classes in the order of ``first``."""
     places = match(table.class_names, first.class_names)
     numbered = tuple(str(place) for place in range(first.classes))
     if table.classes == first.classes and (places < 0).any() and numbered in (table.class_names, first.class_names):
@@ -62,12 +65,9 @@ def _classes(first: PredictionTable, table: PredictionTable) -> PredictionTable:
     if table.classes != first.classes or (places < 0).any() or len(set(places.tolist())) < first.classes:
         own = [name for name, place in zip(table.class_names, places, strict=True) if place < 0]
         what = f"the classes are not those of {shown_path(first.path)}: {listed(own or table.class_names)} "
-        what += (
-            f"{'is' if len(own) == 1 else 'are'} not among {listed(first.class_names)}. "
-            if own
-            else (f"against {listed(first.class_names)}. ")
-        )
-        raise problem(table.path, what + "Compare files with the same classes.")
+        what += f"{'is' if len(own) == 1 else 'are'} not among" if own else "against"
+        what += f" {listed(first.class_names)}. "
+        raise _problem(table.path, what + "Compare files with the same classes.")
     order = np.argsort(places)
     return replace(
         table,
@@ -79,53 +79,52 @@ def _classes(first: PredictionTable, table: PredictionTable) -> PredictionTable:
 
 
 def _rows(first: PredictionTable, table: PredictionTable) -> PredictionTable:
-    """``table`` with its examples in the order of ``first``."""
+    """Return ``table`` with its examples in the order of ``first``."""
     if (first.ids is None) != (table.ids is None):
         with_ids, without = (first, table) if table.ids is None else (table, first)
-        raise problem(
-            without.path, f"no ids were read, but {shown_path(with_ids.path)} has them. Name the id column of both: --id."
-        )
+        what = f"no ids were read, but {shown_path(with_ids.path)} has them. Name the id column of both: --id."
+        raise _problem(without.path, what)
     if first.ids is not None and table.ids is not None:
-        table = _take(table, _join(first, table))
+        order = _join(first.ids, table.ids, first.path, table.path)
+        table = replace(
+            table,
+            probs=table.probs[order],
+            logits=None if table.logits is None else table.logits[order],
+            targets=table.targets[order],
+            weights=None if table.weights is None else table.weights[order],
+            ids=first.ids,
+        )
     elif first.n != table.n:
         what = f"there are {counted(table.n, 'example')}, but {first.n:,} in {shown_path(first.path)}. "
-        raise problem(table.path, what + "Compare predictions for the same examples, or join them by a column: --id.")
+        raise _problem(table.path, what + "Compare predictions for the same examples, or join them by a column: --id.")
     differ = first.targets != table.targets
     if differ.any():
         row = int(np.argmax(differ))
         here, there = (shown(first.class_names[one.targets[row]]) for one in (table, first))
         what = f"the label is {here}, but {there} in {shown_path(first.path)}. "
         what += "Compare predictions for the same examples in the same order" + ("." if first.ids else ", or join them: --id.")
-        raise problem(table.path, what, where=_row(first, row))
+        raise _problem(table.path, what, _row(first, row))
     return table
 
 
-def _join(first: PredictionTable, table: PredictionTable) -> Ints:
-    """Where the examples of ``first`` stand in ``table``."""
-    ids, others = first.ids or (), table.ids or ()
+def _join(ids: Sequence[str], others: Sequence[str], path: Path, other_path: Path) -> Ints:
+    """Return the place of each id of one file in the other."""
     places = {name: place for place, name in enumerate(others)}
     order = np.array([places.get(name, -1) for name in ids], dtype=np.int64)
     if (order < 0).any():
         row = int(np.argmax(order < 0))
-        what = f"the id {shown(ids[row])} of {shown_path(first.path)} (row {row + 1}) is not there. "
-        raise problem(table.path, what + "Compare predictions for the same examples.")
+        what = f"the id {shown(ids[row])} of {shown_path(path)} (row {row + 1}) is not there. "
+        raise _problem(other_path, what + "Compare predictions for the same examples.")
     if len(others) > len(ids):
         known = set(ids)
         row, name = next((row, name) for row, name in enumerate(others) if name not in known)
-        what = f"the id {shown(name)} is not in {shown_path(first.path)}. Compare predictions for the same examples."
-        raise problem(table.path, what, where=f"row {row + 1}")
+        what = f"the id {shown(name)} is not in {shown_path(path)}. Compare predictions for the same examples."
+        raise _problem(other_path, what, f"row {row + 1}")
     return order
 
 
-def _take(table: PredictionTable, order: Ints) -> PredictionTable:
-    return replace(
-        table,
-        probs=table.probs[order],
-        logits=None if table.logits is None else table.logits[order],
-        targets=table.targets[order],
-        weights=None if table.weights is None else table.weights[order],
-        ids=tuple((table.ids or ())[place] for place in order.tolist()),
-    )
+def _problem(path: Path, what: str, where: str = "") -> PredictionFileError:
+    return PredictionFileError(str(file_problem(path, what, where)))
 
 
 def _row(first: PredictionTable, row: int) -> str:
@@ -133,7 +132,7 @@ def _row(first: PredictionTable, row: int) -> str:
 
 
 def _names(tables: Sequence[PredictionTable]) -> list[str]:
-    """A different name for each table: with its folder, and then with a number, where the file's alone is not enough."""
+    """Return a different name for each table: with its folder, and then a number, where the file's alone is not enough."""
     names = [table.name for table in tables]
     counts = Counter(names)
     names = [

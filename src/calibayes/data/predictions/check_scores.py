@@ -1,11 +1,12 @@
-"""Scores and weights as they stand in a file: checked, and turned into probabilities."""
+"""Check the scores and weights of a file, and turn scores into probabilities."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from calibayes.data.predictions.raw_predictions import Floats, RawPredictions, problem
-from calibayes.tables.numbers import not_finite
+from calibayes.data.predictions.prediction_table import RawPredictions
+from calibayes.tables.formats import file_problem
+from calibayes.tables.numbers import Floats, not_finite
 from calibayes.wording import shown
 
 __all__ = ["check_scores", "check_weights", "probabilities_and_logits"]
@@ -19,7 +20,7 @@ _ROUNDING = 1e-6
 def check_scores(raw: RawPredictions) -> None:
     """Raise unless logits are finite, and probabilities lie in [0, 1] and sum to 1 in each row.
 
-    Where all is well this costs three reductions; only a check that fails looks for the place.
+    A check that passes costs three reductions; only one that fails looks for the place.
     """
     scores, (low, high), sums = raw.scores, _range(raw), _sums(raw.scores)
     # NaN fails every comparison, so it is caught here too. A sum of finite logits may overflow: `_first_bad` looks closer.
@@ -36,16 +37,16 @@ def check_weights(raw: RawPredictions) -> None:
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        cell = raw.place.cell(row, column)
+        cell = raw.source.cell(row, column)
         what = _not_finite(cell, weights[row]) or f"the weight {shown(cell)} is negative. Weights are 0 or more."
-        raise problem(raw.place.path, what, where=raw.place.where(row, column))
+        raise raw.source.problem(what, row, column)
     if not weights.any():
         what = "every weight is 0, so no example counts. Give at least one a positive weight."
-        raise problem(raw.place.path, what, where=f"column {shown(column)}")
+        raise raw.source.problem(what, column=column)
 
 
 def probabilities_and_logits(raw: RawPredictions) -> tuple[Floats, Floats | None]:
-    r"""Class probabilities ``[n, K]``, and the logits where the file holds those.
+    r"""Return class probabilities ``[n, K]``, and the logits if the file holds logits.
 
     Logits become $p_k = e^{z_k - \max z} / \sum_j e^{z_j - \max z}$. One logit $z$ for two classes is the pair $(0, z)$,
     whose softmax is the sigmoid of $z$.
@@ -91,24 +92,23 @@ def _first_bad(raw: RawPredictions) -> int | None:
 
 
 def _explained(raw: RawPredictions, row: int) -> Exception:
-    values, place, (low, high) = raw.scores[row], raw.place, _range(raw)
+    values, source, (low, high) = raw.scores[row], raw.source, _range(raw)
     for column, value in zip(raw.used.scores, values.tolist(), strict=True):
-        cell = "" if low <= value <= high and np.isfinite(value) else place.cell(row, column)
+        cell = "" if low <= value <= high and np.isfinite(value) else source.cell(row, column)
         what = _not_finite(cell, value)
         if what is None and cell:
             what = f"{shown(cell)} is not a probability, it is {'negative' if value < 0 else 'above 1'}. "
             what += "If these are percentages, divide by 100." if _percentages(raw) else "If these are logits, pass --logits."
         if what is not None:
-            return problem(place.path, what, where=place.where(row, column))
+            return source.problem(what, row, column)
     head = ", ".join(f"{value:.6g}" for value in values[:5]) + (", …" if len(values) > 5 else "")
     what = f"the probabilities {head} sum to {values.sum():.6g}, not to 1 (within {_tolerance(raw):g}). "
     what += "Write more digits or divide each row by its sum; if these are not all the columns, name them: --columns."
-    where = place.where(row, raw.used.scores[0]) + f" … {shown(raw.used.scores[-1])}"
-    return problem(place.path, what, where=where)
+    return file_problem(source.path, what, f"{source.where(row, raw.used.scores[0])} … {shown(raw.used.scores[-1])}")
 
 
 def _percentages(raw: RawPredictions) -> bool:
-    """Whether rows sum to 100, or a single column goes from 0 to nearly 100."""
+    """Return True if rows sum to 100, or a single column goes from 0 to nearly 100."""
     scores = raw.scores
     if not np.isfinite(scores).all() or scores.min() < 0:
         return False

@@ -1,4 +1,4 @@
-"""What the names of columns say: the class, and whether it is a probability or a logit."""
+"""The meaning of column names: a class, and a probability or a logit."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
-from typing import Protocol
 
-from calibayes.data.predictions.raw_predictions import problem
+from calibayes.data.predictions.npz_arrays import NpzArrays
+from calibayes.tables import TableFile
 from calibayes.wording import listed, shown
 
-__all__ = ["NamedScore", "find_name", "namings", "said_by"]
+__all__ = ["NamedScore", "find_name", "named_score", "namings"]
 
 _WORD = r"probabilit(?:y|ies)|probas?|probs?|p|logits?"
 # p_cat, prob.cat, logit_cat; and p0, p1 … with nothing in between.
@@ -21,40 +20,33 @@ _AFTER = re.compile(rf"(.+)([_.])({_WORD.replace('|p|', '|')})\s*", re.IGNORECAS
 _SEPARATORS = "_.-: "
 
 
-class _Named(Protocol):
-    path: Path
-    names: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class NamedScore:
-    """What the name of a column says: of which class it speaks, by which rule, and whether of a logit."""
+    """The meaning of a column's name: the class, the rule that it follows, and whether it is a logit."""
 
     name: str
     glob: str
     logits: bool
 
 
-def said_by(column: str) -> NamedScore | None:
-    """What the name of a column says, or None if it follows no known rule.
+def named_score(column: str) -> NamedScore | None:
+    """Return the meaning of a column's name, or None if it follows no known rule.
 
     Examples:
-        >>> said_by("p_cat"), said_by("Logit_cat")
+        >>> named_score("p_cat"), named_score("Logit_cat")
         (NamedScore(name='cat', glob='p_*', logits=False), NamedScore(name='cat', glob='Logit_*', logits=True))
     """
-    if found := _BEFORE.fullmatch(column):
-        return NamedScore(found[3], f"{found[1]}{found[2]}*", found[1].lower().startswith("logit"))
-    if found := _AFTER.fullmatch(column):
-        return NamedScore(found[1], f"*{found[2]}{found[3]}", found[3].lower().startswith("logit"))
+    if parts := _BEFORE.fullmatch(column):
+        return NamedScore(parts[3], f"{parts[1]}{parts[2]}*", parts[1].lower().startswith("logit"))
+    if parts := _AFTER.fullmatch(column):
+        return NamedScore(parts[1], f"*{parts[2]}{parts[3]}", parts[3].lower().startswith("logit"))
     return None
 
 
 def namings(columns: Sequence[str], pattern: str | None) -> tuple[tuple[str, ...], ...]:
-    """What the classes behind some columns may be called, the likeliest first; the labels decide.
+    """Return what the classes of some columns may be called, the likeliest first; the labels decide.
 
-    Args:
-        columns: the names of the columns.
-        pattern: the glob by which the user named them, if any: what its star stands for is likeliest.
+    If the user named the columns by a glob, ``pattern``, the part that its star stands for is the likeliest.
 
     Examples:
         >>> namings(["p_cat", "p_dog"], None)
@@ -64,8 +56,8 @@ def namings(columns: Sequence[str], pattern: str | None) -> tuple[tuple[str, ...
     if pattern is not None and pattern.count("*") == 1 and not set("?[") & set(pattern):
         before, after = pattern.split("*")
         candidates.append(tuple(name[len(before) : len(name) - len(after)] for name in columns))
-    said = [said_by(name) for name in columns]
-    candidates.append(tuple(one.name for one in said if one is not None))
+    scores = [named_score(name) for name in columns]
+    candidates.append(tuple(score.name for score in scores if score is not None))
     candidates.append(tuple(columns))
     if len(columns) > 1:
         # class_cat, class_cow: what they share, but not the first letter of the animals.
@@ -77,13 +69,14 @@ def namings(columns: Sequence[str], pattern: str | None) -> tuple[tuple[str, ...
     return tuple(dict.fromkeys(sound))
 
 
-def find_name(source: _Named, name: str, flag: str, noun: str = "column") -> str:
-    """The column (or array) that the user means by ``name``: that text, or the only one but for case and spaces."""
+def find_name(source: TableFile | NpzArrays, name: str, flag: str) -> str:
+    """Return the column or array that the user means by ``name``: that text, or the only one up to case and spaces."""
     if name in source.names:
         return name
     near = [column for column in source.names if column.strip().lower() == name.strip().lower()]
     if len(near) == 1:
         return near[0]
+    noun = source.column_noun
     what = f"there is no {noun} {shown(name)} ({flag}). The {noun}s are {listed(source.names)}."
     close = get_close_matches(name, [column for column in source.names if column], n=1)
-    raise problem(source.path, what + (f" Did you mean {shown(close[0])}?" if close else ""))
+    raise source.problem(what + (f" Did you mean {shown(close[0])}?" if close else ""))

@@ -1,4 +1,4 @@
-"""Which columns of a table hold the labels and which the probabilities or logits."""
+"""Find the columns of a table that hold the labels, and those with the probabilities or logits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from calibayes.data.predictions.classes import match
-from calibayes.data.predictions.column_names import find_name, namings, said_by
-from calibayes.data.predictions.raw_predictions import problem
-from calibayes.data.predictions.table_columns import first_labels, first_numbers, numeric_columns, read_columns
+from calibayes.data.predictions.column_names import find_name, named_score, namings
+from calibayes.data.predictions.column_values import first_labels, first_numbers, numeric_columns, read_columns
 from calibayes.tables import TableFile
 from calibayes.wording import listed, shown
 
@@ -46,39 +45,37 @@ class ScoreColumns:
 
 
 def find_label(source: TableFile, label: str | None) -> str:
-    """The column of the labels: the one that was named, or the first that is called like one."""
+    """Return the column of the labels: the one that was named, or the first that is called like one."""
     if label is not None:
         return find_name(source, label, "--label")
     by_name = {name.strip().lower(): name for name in reversed(source.names)}
-    found = next((by_name[name] for name in LABEL_NAMES if name in by_name), None)
-    if found is not None:
-        return found
+    name = next((by_name[name] for name in LABEL_NAMES if name in by_name), None)
+    if name is not None:
+        return name
     what = f"no column is called label, target, y or the like. The columns are {listed(source.names)}. "
-    if all(re.fullmatch(r"[\d.eE+-]+", name.strip()) for name in source.names):
-        what += "Is the header line missing? Then pass --no-header; if not, name"
-    else:
-        what += "Name"
-    raise problem(source.path, what + " the column of the labels: --label.")
+    numbers = all(re.fullmatch(r"[\d.eE+-]+", name.strip()) for name in source.names)
+    what += "Is the header line missing? Then pass --no-header; if not, name" if numbers else "Name"
+    raise source.problem(what + " the column of the labels: --label.")
 
 
 def find_scores(
     source: TableFile, label: str, taken: Sequence[str], columns: str | Sequence[str] | None, logits: bool | None
 ) -> ScoreColumns:
-    """The columns of probabilities or logits.
+    """Return the columns of probabilities or logits.
 
     Args:
         source: the table.
         label: the column of the labels.
-        taken: all columns that are something else, the label among them.
+        taken: all columns that are something else, including the label.
         columns: names or globs from the user, or None to look for them.
-        logits: whether they are logits; None: if their names say so.
+        logits: whether they are logits; None means: if their names say so.
     """
     free = [name for name in source.names if name not in taken]
     if columns is not None:
         chosen, pattern = _named(source, columns, taken)
         return _scores(chosen, logits, pattern)
     by_label = _called_like_labels(source, label, free)
-    # Columns p_a and p_b beside c are no group of their own if the labels are "p_a", "p_b" and "c".
+    # Columns p_a and p_b beside c are not a group if the labels are "p_a", "p_b" and "c".
     groups = [group for group in _groups(free, logits) if not set(group) <= set(by_label)]
     if len(groups) > 1:
         raise _ambiguous(source, groups)
@@ -90,12 +87,12 @@ def find_scores(
     more = [name for name in rest if name not in labels]
     if by_label and more and logits:
         what = f"the columns {listed(by_label)} are called like labels, but {listed(more)} hold numbers too. "
-        raise problem(source.path, what + "Name the columns of the logits: --columns.")
+        raise source.problem(what + "Name the columns of the logits: --columns.")
     if not logits and len(rest) >= 2 and not _sum_to_one(source, by_label) and _sum_to_one(source, rest):
         # A class without examples has a column, but no label is called like it.
         return _scores(rest, False)
     if by_label:
-        # The names are those of classes, so they do not speak of logits, even if a class is called "logit".
+        # The names are those of classes, so they do not mean logits, even if a class is called "logit".
         return _scores(by_label, bool(logits))
     return _scores([_one_column(source, free, rest, logits)], logits)
 
@@ -106,22 +103,22 @@ def _scores(columns: Sequence[str], logits: bool | None, pattern: str | None = N
 
 
 def _named(source: TableFile, columns: str | Sequence[str], taken: Sequence[str]) -> tuple[list[str], str | None]:
-    """The columns that the user named, and the glob if it was one."""
+    """Return the columns that the user named, and the glob if it was one."""
     wanted = [columns] if isinstance(columns, str) else list(columns)
     if len(wanted) == 1 and wanted[0] not in source.names and not _matching(source, wanted[0], taken) and "," in wanted[0]:
         wanted = [part.strip() for part in wanted[0].split(",") if part.strip()]
     chosen: list[str] = []
     known = set(source.names)
     for name in wanted:
-        found = [] if name in known else _matching(source, name, taken)
-        chosen += found or [name if name in known else find_name(source, name, "--columns")]
+        matches = [] if name in known else _matching(source, name, taken)
+        chosen += matches or [name if name in known else find_name(source, name, "--columns")]
     if not chosen:
-        raise problem(source.path, f"--columns names no column. The columns are {listed(source.names)}.")
+        raise source.problem(f"--columns names no column. The columns are {listed(source.names)}.")
     chosen = list(dict.fromkeys(chosen))
     twice = next((name for name in chosen if name in taken), None)
     if twice is not None:
-        what = f"the column {shown(twice)} is named by --columns, but it is also the label, weight or id. Leave it out of one."
-        raise problem(source.path, what)
+        what = f"the column {shown(twice)} is named by --columns, but it is also the label, weight or id. "
+        raise source.problem(what + "Remove it from one of them.")
     return chosen, wanted[0] if len(wanted) == 1 and wanted[0] not in source.names else None
 
 
@@ -132,25 +129,25 @@ def _matching(source: TableFile, pattern: str, taken: Sequence[str]) -> list[str
 
 
 def _groups(free: Sequence[str], logits: bool | None) -> list[list[str]]:
-    """Columns that share a known way of naming, like ``p_cat`` and ``p_dog``: the groups of two or more."""
+    """Return the groups of columns that follow the same naming rule, like ``p_cat`` and ``p_dog``."""
     groups: dict[tuple[str, bool], list[str]] = {}
     for name in free:
-        if (said := said_by(name)) is not None:
-            groups.setdefault((said.glob.lower(), said.logits), []).append(name)
-    found = {how: group for how, group in groups.items() if len(group) >= 2}
-    wanted = [group for (_, kind), group in found.items() if kind == logits]
-    return wanted or list(found.values())
+        if (score := named_score(name)) is not None:
+            groups.setdefault((score.glob.lower(), score.logits), []).append(name)
+    large = {how: group for how, group in groups.items() if len(group) >= 2}
+    wanted = [group for (_, kind), group in large.items() if kind == logits]
+    return wanted or list(large.values())
 
 
 def _ambiguous(source: TableFile, groups: Sequence[Sequence[str]]) -> Exception:
-    said = [said_by(group[0]) for group in groups]
-    found = " and ".join(f"{len(group)} columns {shown(one.glob)}" for group, one in zip(groups, said, strict=True) if one)
-    what = f"there are {found}. Name the ones to use, like --columns {shown(said[0].glob if said[0] else '*')}"
-    return problem(source.path, what + (", or pass --logits." if any(one and one.logits for one in said) else "."))
+    scores = [score for group in groups if (score := named_score(group[0])) is not None]
+    every = " and ".join(f"{len(group)} columns {shown(score.glob)}" for group, score in zip(groups, scores, strict=True))
+    what = f"there are {every}. Name the ones to use, like --columns {shown(scores[0].glob)}"
+    return source.problem(what + (", or pass --logits." if any(score.logits for score in scores) else "."))
 
 
 def _called_like_labels(source: TableFile, label: str, free: Sequence[str]) -> list[str]:
-    """The columns whose names are the label values, if all values have one."""
+    """Return the columns whose names are the label values, if all values have one."""
     # The first rows rule this out for most files, without reading all labels.
     if len(free) < 2 or (match(first_labels(source, label), free) < 0).any():
         return []
@@ -161,40 +158,37 @@ def _called_like_labels(source: TableFile, label: str, free: Sequence[str]) -> l
 
 
 def _sum_to_one(source: TableFile, columns: Sequence[str]) -> bool:
-    """Whether most of the first rows do: a single bad row is then found and named, not taken for another layout."""
+    """Return True if most of the first rows do: a single bad row is then found and named, not taken for another layout."""
     sums = first_numbers(source, columns).sum(axis=1) if columns else np.empty(0)
     return bool(len(sums)) and bool((np.abs(sums - 1) <= _SUM_TOLERANCE).mean() >= 0.5)
 
 
 def _one_column(source: TableFile, free: Sequence[str], rest: Sequence[str], logits: bool | None) -> str:
-    """The one column of a binary classifier."""
+    """Return the one column of a binary classifier."""
     numeric = numeric_columns(source)
-    found = [
-        name for name in free if name in numeric and (_ONE_COLUMN.fullmatch(name.strip().lower()) or said_by(name) is not None)
-    ]
-    if logits is not None and len(found) > 1:
-        found = [name for name in found if bool(_LOGIT.search(name)) == logits] or found
-    if len(found) == 1:
-        if not logits and not _LOGIT.search(found[0]):
-            _check_not_confidence(source, found[0])
-        return found[0]
-    if found:
-        what = (
-            f"each of the columns {listed(found)} may hold the scores. Name the one to use, like --columns {shown(found[0])}."
-        )
-        raise problem(source.path, what)
+    free = [name for name in free if name in numeric]
+    candidates = [name for name in free if _ONE_COLUMN.fullmatch(name.strip().lower()) or named_score(name) is not None]
+    if logits is not None and len(candidates) > 1:
+        candidates = [name for name in candidates if bool(_LOGIT.search(name)) == logits] or candidates
+    if len(candidates) == 1:
+        if not logits and not _LOGIT.search(candidates[0]):
+            _check_not_confidence(source, candidates[0])
+        return candidates[0]
+    if candidates:
+        hint = f"Name the one to use, like --columns {shown(candidates[0])}."
+        raise source.problem(f"each of the columns {listed(candidates)} may hold the scores. {hint}")
     what = f"no columns of probabilities were found. The columns are {listed(source.names)}. "
     if len(rest) >= 2 and not logits:
         what += f"Those with numbers, {listed(rest)}, do not sum to 1. "
     what += "Name them, like --columns 'p_*', or rename them to p_<class>; add --logits if they hold logits."
-    raise problem(source.path, what)
+    raise source.problem(what)
 
 
 def _check_not_confidence(source: TableFile, column: str) -> None:
-    """Raise if a column beside decisions may be how sure they are, which for two classes is never below one half."""
+    """Raise if a column beside decisions may be their confidence, which for two classes is never below one half."""
     decision = next((name for name in source.names if name.strip().lower() in _DECISIONS), None)
     if decision is None or not (first_numbers(source, [column]) >= 0.5).all():
         return
     what = f"{shown(column)} may be the probability of the second label or that of the decision in {shown(decision)}. "
     what += f"If it is the former, pass --columns {shown(column)}; if not, write the probability of a class as p_<class>."
-    raise problem(source.path, what)
+    raise source.problem(what)

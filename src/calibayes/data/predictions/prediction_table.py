@@ -1,22 +1,24 @@
-"""Predictions as a file holds them: probabilities, labels, and which columns they were taken from."""
+"""Predictions from a file: probabilities, labels, and the columns that they were taken from."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from calibayes.data.predictions.column_values import Ints, TextColumn
+from calibayes.data.predictions.npz_arrays import NpzArrays
+from calibayes.tables import TableFile
+from calibayes.tables.numbers import Floats
 from calibayes.wording import counted, shown
 
-__all__ = ["ColumnsUsed", "PredictionTable"]
+__all__ = ["ColumnsUsed", "NamedColumns", "PredictionTable", "RawPredictions"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsUsed:
-    """Which columns of a file were taken for what.
+    """The columns of a file that were used, and for what.
 
     Attributes:
         label: the column of the labels.
@@ -33,31 +35,57 @@ class ColumnsUsed:
     ignored: tuple[str, ...] = ()
 
 
+class NamedColumns(NamedTuple):
+    """The columns or arrays that the user named, and whether the scores are logits; None to detect it."""
+
+    label: str | None
+    scores: str | Sequence[str] | None
+    logits: bool | None
+    weights: str | None
+    id: str | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RawPredictions:
+    """The contents of a file of predictions, before labels are matched to classes and scores are checked."""
+
+    source: TableFile | NpzArrays
+    used: ColumnsUsed
+    labels: TextColumn
+    scores: Floats  # [n, k]; k = 1 is the score of one of two classes
+    logits: bool
+    # What the classes may be called, the likeliest first; for k = 1 the class of the column, or both if the file names both.
+    namings: tuple[tuple[str, ...], ...]
+    weights: Floats | None
+    ids: TextColumn | None
+    half: bool = False  # stored in half precision, so that rows sum to 1 only roughly
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PredictionTable:
-    """What one classifier said about some examples, and what they were.
+    """The predictions of one classifier for some examples, and their true classes.
 
     Attributes:
         name: a name for the classifier, from the name of the file.
         path: the file.
         probs: class probabilities, float64 ``[n, K]``.
         targets: the index of the true class, int64 ``[n]``.
-        class_names: what the classes are called, in the order of the columns of ``probs``.
+        class_names: the names of the classes, in the order of the columns of ``probs``.
         kind: whether the file held probabilities or logits.
         logits: float64 ``[n, K]`` with ``probs = softmax(logits)`` if the file held logits, else None.
         weights: float64 ``[n]`` if a column was named for them, else None.
         ids: one text for each example if a column was named for them, else None.
-        columns: which columns were taken for what.
+        columns: the columns that were used, and for what.
     """
 
     name: str
     path: Path
-    probs: npt.NDArray[np.float64] = field(repr=False)
-    targets: npt.NDArray[np.int64] = field(repr=False)
+    probs: Floats = field(repr=False)
+    targets: Ints = field(repr=False)
     class_names: tuple[str, ...]
     kind: Literal["probabilities", "logits"]
-    logits: npt.NDArray[np.float64] | None = field(default=None, repr=False)
-    weights: npt.NDArray[np.float64] | None = field(default=None, repr=False)
+    logits: Floats | None = field(default=None, repr=False)
+    weights: Floats | None = field(default=None, repr=False)
     ids: tuple[str, ...] | None = field(default=None, repr=False)
     columns: ColumnsUsed
 
@@ -72,7 +100,7 @@ class PredictionTable:
         return len(self.class_names)
 
     def describe(self) -> str:
-        """What was taken for what, on one line, for a person to check.
+        """Describe on one line what was read from which columns, for a person to check.
 
         Examples:
             >>> import tempfile

@@ -1,4 +1,4 @@
-"""Reads what a classifier said about a test set from a file."""
+"""Read the predictions of a classifier for a test set from a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 from calibayes.data.predictions.check_scores import check_scores, check_weights, probabilities_and_logits
 from calibayes.data.predictions.classes import classes_of
 from calibayes.data.predictions.column_names import find_name
+from calibayes.data.predictions.column_values import TextColumn, read_columns
 from calibayes.data.predictions.find_columns import find_label, find_scores
 from calibayes.data.predictions.npz_predictions import read_npz
-from calibayes.data.predictions.prediction_table import ColumnsUsed, PredictionTable
-from calibayes.data.predictions.raw_predictions import RawPredictions, TextColumn, problem
-from calibayes.data.predictions.table_columns import read_columns
+from calibayes.data.predictions.prediction_table import ColumnsUsed, NamedColumns, PredictionTable, RawPredictions
 from calibayes.errors import DataError, PredictionFileError
 from calibayes.tables import TableFile, TableOptions, open_table
 from calibayes.tables.formats import check_file
@@ -41,10 +40,10 @@ def read_predictions(
     The labels are in a column called ``label``, ``target``, ``y`` or the like. The probabilities are in columns
     ``p_<class>``, ``prob_<class>``, ``logit_<class>`` or the like, or in columns called like the labels, or in all the
     columns of numbers if their rows sum to 1; for two classes also in one column ``p``, ``prob`` or ``score``, which is
-    the probability of 1, true, yes or the like; ``positive`` names the label where that is not plain. An ``.npz`` file
-    has the arrays ``probs`` or ``logits``, ``targets``, and, if you like, ``weights`` and ``class_names``. What is not
-    clear is an error that names the argument that settles it; numbers are taken for logits only where a name or an
-    argument says so.
+    the probability of 1, true, yes or the like; ``positive`` names the label where that is not clear. An ``.npz`` file
+    has the arrays ``probs`` or ``logits``, ``targets``, and optionally ``weights`` and ``class_names``. What is not clear
+    is an error that names the argument that decides it; numbers are taken for logits only where a name or an argument
+    says so.
 
     Args:
         path: a file ending in ``.csv``, ``.tsv``, ``.txt``, ``.jsonl``, ``.ndjson`` (each also with ``.gz``), ``.parquet``,
@@ -52,10 +51,10 @@ def read_predictions(
         label: the column of the labels: class names, or ``0 … K-1`` in the order of the columns.
         columns: the columns of the scores: a name, a glob such as ``"p_*"``, names with commas between them, or a list.
         logits: whether the scores are logits; None means: if their columns are called so.
-        weights: a column of weights; none are used unless named (an array ``weights`` in ``.npz`` is).
-        id: a column that says which example a row is, by which `align` joins files in a different order.
+        weights: a column of weights; it is used only if named (an array ``weights`` in ``.npz`` always is).
+        id: a column that identifies the example of a row, by which `align` joins files in a different order.
         positive: the label whose probability a single column holds, if it is not the larger number or the one that says yes.
-        options: how the text of a table is written, by the names of `calibayes.tables.TableOptions`: ``encoding``,
+        options: the format of the table's text, by the names of `calibayes.tables.TableOptions`: ``encoding``,
             ``delimiter``, ``decimal``, ``date_format`` and ``header``.
 
     Examples:
@@ -67,17 +66,17 @@ def read_predictions(
         ('model', ('cat', 'dog'), [0, 1], [[0.9, 0.1], [0.4, 0.6]])
     """
     path = Path(path)
-    written = TableOptions(**options)
-    given: dict[str, Any] = {"label": label, "columns": columns, "logits": logits, "weights": weights, "id": id}
+    table_options = TableOptions(**options)
+    named = NamedColumns(label, columns, logits, weights, id)
     try:
         if path.suffix.lower() == ".npz":
-            check_file(path, written, also=(".npz",))
-            raw = read_npz(path, **given)
+            check_file(path, table_options, also=(".npz",))
+            raw = read_npz(path, named)
         else:
-            raw = _read_table(open_table(path, written), **given)
+            raw = _read_table(open_table(path, table_options), named)
         return _checked(raw, positive)
     except DataError as error:
-        raise error if isinstance(error, PredictionFileError) else PredictionFileError(str(error)) from None
+        raise PredictionFileError(str(error)) from None
 
 
 def _checked(raw: RawPredictions, positive: str | None) -> PredictionTable:
@@ -85,43 +84,38 @@ def _checked(raw: RawPredictions, positive: str | None) -> PredictionTable:
     class_names, index = classes_of(raw, positive)
     check_scores(raw)
     check_weights(raw)
-    probs, kept = probabilities_and_logits(raw)
+    probs, logits = probabilities_and_logits(raw)
+    path = raw.source.path
     return PredictionTable(
-        name=_model_name(raw.place.path),
-        path=raw.place.path,
+        # Without folder and ending: ``a`` for ``runs/a.csv.gz``.
+        name=Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem,
+        path=path,
         probs=probs,
         targets=index[raw.labels.codes],
         class_names=class_names,
         kind="logits" if raw.logits else "probabilities",
-        logits=kept,
+        logits=logits,
         weights=raw.weights,
-        ids=_ids(raw),
+        ids=None if raw.ids is None else _ids(raw, raw.ids),
         columns=raw.used,
     )
 
 
-def _read_table(
-    source: TableFile,
-    *,
-    label: str | None,
-    columns: str | Sequence[str] | None,
-    logits: bool | None,
-    weights: str | None,
-    id: str | None,
-) -> RawPredictions:
-    named = [find_name(source, name, flag) for name, flag in ((weights, "--weights"), (id, "--id")) if name is not None]
-    label = find_label(source, label)
-    taken = (label, *named)
+def _read_table(source: TableFile, named: NamedColumns) -> RawPredictions:
+    weights, id = (
+        None if name is None else find_name(source, name, flag)
+        for name, flag in ((named.weights, "--weights"), (named.id, "--id"))
+    )
+    label = find_label(source, named.label)
+    taken = [name for name in (label, weights, id) if name is not None]
     if len(set(taken)) < len(taken):
-        raise problem(source.path, f"--label, --weights and --id name the same column twice: {listed(taken)}.")
-    weights = named[0] if weights is not None else None
-    id = named[-1] if id is not None else None
-    scores = find_scores(source, label, taken, columns, logits)
+        raise source.problem(f"--label, --weights and --id name the same column twice: {listed(taken)}.")
+    scores = find_scores(source, label, taken, named.scores, named.logits)
     texts = [label] if id is None else [label, id]
     used = {*taken, *scores.columns}
     columns_read, numbers = read_columns(source, texts, [*scores.columns, *([] if weights is None else [weights])])
     return RawPredictions(
-        place=source,
+        source=source,
         used=ColumnsUsed(
             label=label,
             scores=scores.columns,
@@ -138,25 +132,15 @@ def _read_table(
     )
 
 
-def _model_name(path: Path) -> str:
-    """Return the name of a file without its folder and ending: ``a`` for ``runs/a.csv.gz``."""
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
-
-
-def _ids(raw: RawPredictions) -> tuple[str, ...] | None:
-    if raw.ids is None or raw.used.id is None:
-        return None
-    _check_unique(raw, raw.ids, raw.used.id)
-    return tuple(raw.ids.values[code] for code in raw.ids.codes.tolist())
-
-
-def _check_unique(raw: RawPredictions, ids: TextColumn, column: str) -> None:
-    if len(ids.values) == len(ids.codes):
-        return
-    order, first = np.unique(ids.codes, return_index=True)
-    again = np.ones(len(ids.codes), dtype=bool)
-    again[first] = False
-    row = int(np.argmax(again))
-    earlier = int(first[np.searchsorted(order, ids.codes[row])])
-    what = f"the id {shown(ids.values[ids.codes[row]])} was there before ({raw.place.where(earlier, column)}). "
-    raise problem(raw.place.path, what + "Give every example its own.", where=raw.place.where(row, column))
+def _ids(raw: RawPredictions, ids: TextColumn) -> tuple[str, ...]:
+    """Return the ids, or raise if one occurs twice."""
+    if len(ids.values) < len(ids.codes):
+        order, first = np.unique(ids.codes, return_index=True)
+        again = np.ones(len(ids.codes), dtype=bool)
+        again[first] = False
+        row = int(np.argmax(again))
+        earlier = int(first[np.searchsorted(order, ids.codes[row])])
+        before = raw.source.where(earlier, raw.used.id)
+        what = f"the id {shown(ids.values[ids.codes[row]])} occurred before ({before}). Give every example its own."
+        raise raw.source.problem(what, row, raw.used.id)
+    return tuple(ids.values[code] for code in ids.codes.tolist())

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from calibayes.data.predictions.column_names import find_name
+from calibayes.data.predictions.column_values import TextColumn, read_columns
 from calibayes.data.predictions.find_columns import LABEL_NAMES
 from calibayes.data.predictions.npz_arrays import NpzArrays
-from calibayes.data.predictions.raw_predictions import CellPlaces, Floats, TextColumn, problem
-from calibayes.data.predictions.table_columns import read_columns
 from calibayes.errors import DataError, InvalidArgumentError, PredictionFileError
-from calibayes.tables import TableOptions, open_table
-from calibayes.tables.formats import check_file
+from calibayes.tables import RowSource, TableFile, TableOptions, open_table
+from calibayes.tables.formats import check_file, file_problem
+from calibayes.tables.numbers import Floats
 from calibayes.wording import counted, joined, shown
 
 __all__ = ["PairTable", "has_pairs", "pair_tables", "read_pairs"]
@@ -83,8 +83,8 @@ def pair_tables(
     tables = [read_pairs(path, confidence=confidence, correct=correct, weights=weights, **options) for path in files]
     for table in tables[1:]:
         if len(table.correct) != len(tables[0].correct):
-            what = f"there are {counted(len(table.correct), 'example')}, but {len(tables[0].correct):,} in the first file."
-            raise problem(table.path, f"{what} Compare answers to the same questions in the same order.")
+            what = f"there are {counted(len(table.correct), 'example')}, but {len(tables[0].correct):,} in the first file. "
+            raise PredictionFileError(str(file_problem(table.path, what + "Compare answers to the same questions, in order.")))
     names = [table.name for table in tables]
     return [
         replace(table, name=f"{table.name} ({place + 1})") if names.count(table.name) > 1 else table
@@ -94,7 +94,11 @@ def pair_tables(
 
 def has_pairs(path: str | os.PathLike[str], **options: Any) -> bool:
     """Return True if a file has a column of confidences and one of correctness, and none of labels."""
-    names = {name.strip().lower() for name in _names(Path(path), TableOptions(**options))}
+    try:
+        source = _opened(Path(path), TableOptions(**options))
+    except DataError:
+        return False  # `read_predictions` will say what is wrong
+    names = {name.strip().lower() for name in source.names}
     return not names.isdisjoint(_CONFIDENCE) and not names.isdisjoint(_CORRECT) and names.isdisjoint(LABEL_NAMES)
 
 
@@ -124,33 +128,34 @@ def read_pairs(
         ([0.9, 0.4], [1.0, 0.0])
     """
     path = Path(path)
-    written = TableOptions(**options)
+    table_options = TableOptions(**options)
     try:
-        return _read(path, written, confidence, correct, weights)
+        return _read(_opened(path, table_options), confidence, correct, weights)
     except DataError as error:
-        raise error if isinstance(error, PredictionFileError) else PredictionFileError(str(error)) from None
+        raise PredictionFileError(str(error)) from None
 
 
-def _read(path: Path, written: TableOptions, confidence: str | None, correct: str | None, weights: str | None) -> PairTable:
-    npz = path.suffix.lower() == ".npz"
-    source: Any = _archive(path, written) if npz else open_table(path, written)
+def _read(source: TableFile | NpzArrays, confidence: str | None, correct: str | None, weights: str | None) -> PairTable:
     r_name = _find(source, confidence, _CONFIDENCE, "--confidence-column")
     c_name = _find(source, correct, _CORRECT, "--correct-column")
-    w_name = None if weights is None else find_name(source, weights, "--weights", "array" if npz else "column")
+    w_name = None if weights is None else find_name(source, weights, "--weights")
     wanted = [r_name, *([] if w_name is None else [w_name])]
-    if npz:
+    if isinstance(source, NpzArrays):
         columns = [source.numbers(name).astype(np.float64).reshape(-1) for name in wanted]
         answers = source.texts(c_name)
         for name, column in zip(wanted, columns, strict=True):
-            source.check_length(name, len(column), c_name, len(answers.codes))
+            if len(column) != len(answers.codes):
+                what = f"the array {shown(name)} has {counted(len(column), 'value')}, but {shown(c_name)} has "
+                raise source.problem(f"{what}{len(answers.codes):,}. Store one value for each example.")
     else:
         texts, numbers = read_columns(source, [c_name], wanted)
         columns, answers = [np.ascontiguousarray(column) for column in numbers.T], texts[c_name]
     outside = ~((columns[0] >= 0) & (columns[0] <= 1))
     if outside.any():
         row = int(np.argmax(outside))
-        what = f"{columns[0][row]:g} is not a confidence between 0 and 1. Divide per cent by 100."
-        raise problem(path, what, where=source.where(row, r_name))
+        what = f"{columns[0][row]:g} is not a confidence between 0 and 1. Divide percentages by 100."
+        raise source.problem(what, row, r_name)
+    path = source.path
     return PairTable(
         name=Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem,
         path=path,
@@ -161,33 +166,26 @@ def _read(path: Path, written: TableOptions, confidence: str | None, correct: st
     )
 
 
-def _correctness(source: CellPlaces, name: str, answers: TextColumn) -> Floats:
+def _correctness(source: RowSource, name: str, answers: TextColumn) -> Floats:
     values = np.empty(len(answers.values))
     for code, text in enumerate(answers.values):
         word = text.strip().lower()
         if word not in _RIGHT | _WRONG:
             what = f"{shown(text)} says neither right nor wrong. Write 1 or 0, or true or false."
-            raise problem(source.path, what, where=source.where(answers.first(code), name))
+            raise source.problem(what, int(np.argmax(answers.codes == code)), name)
         values[code] = word in _RIGHT
-    found: Floats = values[answers.codes]
-    return found
+    correct: Floats = values[answers.codes]
+    return correct
 
 
-def _find(source: Any, given: str | None, usual: tuple[str, ...], flag: str) -> str:
-    if given is not None:
-        return find_name(source, given, flag)
+def _find(source: TableFile | NpzArrays, given: str | None, usual: tuple[str, ...], flag: str) -> str:
     by_name = {name.strip().lower(): name for name in reversed(source.names)}
-    return next((by_name[name] for name in usual if name in by_name), None) or find_name(source, usual[0], flag)
+    found = next((by_name[name] for name in usual if name in by_name), usual[0])
+    return find_name(source, found if given is None else given, flag)
 
 
-def _archive(path: Path, written: TableOptions) -> NpzArrays:
-    check_file(path, written, also=(".npz",))
+def _opened(path: Path, options: TableOptions) -> TableFile | NpzArrays:
+    if path.suffix.lower() != ".npz":
+        return open_table(path, options)
+    check_file(path, options, also=(".npz",))
     return NpzArrays(path)
-
-
-def _names(path: Path, written: TableOptions) -> tuple[str, ...]:
-    try:
-        source: Any = _archive(path, written) if path.suffix.lower() == ".npz" else open_table(path, written)
-    except DataError:
-        return ()  # whoever reads it next says what is wrong
-    return tuple(source.names)

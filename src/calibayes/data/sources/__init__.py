@@ -1,4 +1,4 @@
-"""Whatever a user passes as data, as batches of (inputs, targets): tensors, a Dataset or a DataLoader."""
+"""The user's data as batches of (inputs, targets): tensors, a Dataset or a DataLoader."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ import numpy as np
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, default_collate
 
-from calibayes.data.sources.batch_checks import as_batch as as_batch
-from calibayes.data.sources.batch_checks import labelled as labelled
-from calibayes.data.sources.batch_source import Batch as Batch
-from calibayes.data.sources.batch_source import HasSource as HasSource
-from calibayes.data.sources.batch_source import Source as Source
-from calibayes.data.sources.datasets import DatasetSource, LoaderSource
-from calibayes.data.sources.datasets import examples_of as examples_of
-from calibayes.data.sources.tensors import TensorSource as TensorSource
+from calibayes.data.sources.batches import Batch, HasSource, Source, as_batch, labelled
+from calibayes.data.sources.datasets import DatasetSource, LoaderSource, examples_of
+from calibayes.data.sources.tensors import TensorSource
 from calibayes.errors import DataError
 from calibayes.wording import type_name
 
@@ -24,7 +19,7 @@ __all__ = ["Batch", "HasSource", "Source", "TensorSource", "as_batch", "as_sourc
 
 
 def as_source(data: Any, batch_size: int, name: str) -> Source:
-    """``data`` as a `Source`; ``name`` is what error messages call it."""
+    """Return ``data`` as a `Source`; ``name`` is its name in error messages."""
     if isinstance(data, DataLoader):
         return LoaderSource(data, name)
     if isinstance(data, Dataset):

@@ -1,4 +1,4 @@
-"""Datasets and DataLoaders."""
+"""Datasets and DataLoaders as sources of batches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, SubsetRandomSampler
 
 from calibayes.data.input_structure import rows
-from calibayes.data.sources.batch_checks import as_batch
-from calibayes.data.sources.batch_order import choice, shuffled
-from calibayes.data.sources.batch_source import Batch
+from calibayes.data.sources.batches import Batch, as_batch, choice, shuffled
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 from calibayes.randomness import generator_for, seed_globally
@@ -77,7 +75,7 @@ class LoaderSource:
     def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         self._check_whole(processes)
         if processes.size > 1:
-            self._reseed(0, "ordered")  # a loader that shuffles must do so alike in all processes
+            self._reseed(0, "ordered")  # a loader that shuffles must do so in the same way in all processes
         return self._shared((as_batch(batch, self.name) for batch in self.loader), processes)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
@@ -85,12 +83,12 @@ class LoaderSource:
         return examples.draw(count, seed, *place, processes=processes)
 
     def _check_whole(self, processes: Processes) -> None:
-        """Raise if the loader itself shares the data out, which would leave a process a share of a share."""
+        """Raise if the loader itself splits the data between processes, which would split it twice."""
         samplers = (self.loader.sampler, getattr(self.loader.batch_sampler, "sampler", None), self.loader.batch_sampler)
         if processes.size > 1 and any(getattr(sampler, "num_replicas", 1) > 1 for sampler in samplers):
             raise DataError(
-                f"The DataLoader of `{self.name}` has a sampler that gives each process other examples, but `fit` shares them "
-                "out itself. Use a DataLoader without a DistributedSampler."
+                f"The DataLoader of `{self.name}` has a sampler that gives each process other examples, but `fit` splits them "
+                "itself. Use a DataLoader without a DistributedSampler."
             )
 
     def _reseed(self, seed: int, *place: int | str) -> None:
@@ -101,7 +99,7 @@ class LoaderSource:
                 generator.manual_seed(generator_for(torch.device("cpu"), seed, *place).initial_seed())
 
     def _shared(self, batches: Iterator[Batch], processes: Processes) -> Iterator[Batch]:
-        """One process's rows of batches that all of them read; the first tells whether they read the same."""
+        """Yield one process's rows of batches that all of them read; the first shows whether they read the same."""
         for number, batch in enumerate(batches):
             if processes.size == 1:
                 yield batch
@@ -109,7 +107,7 @@ class LoaderSource:
             if number == 0 and (odd := processes.differ(batch.targets.tolist())):
                 raise DataError(
                     f"The DataLoader of `{self.name}` gives processes {odd} other examples than process 0. It must give all of "
-                    "them the same batches: seed its sampler alike, or pass the Dataset."
+                    "them the same batches: give its sampler the same seed everywhere, or pass the Dataset."
                 )
             own = processes.rows(batch.total)
             yield Batch(rows(batch.inputs, own), batch.targets[own], batch.total)
@@ -122,7 +120,7 @@ class LoaderSource:
 
 
 def examples_of(loader: DataLoader[Any]) -> Dataset[Any]:
-    """The data set that a DataLoader goes through in an epoch: of a SubsetRandomSampler's the chosen examples alone."""
+    """Return the examples of a DataLoader's epoch: with a SubsetRandomSampler only the chosen ones."""
     for sampler in (loader.sampler, getattr(loader.batch_sampler, "sampler", None)):
         if isinstance(sampler, SubsetRandomSampler):
             return Subset(loader.dataset, [int(index) for index in sampler.indices])

@@ -1,4 +1,4 @@
-"""Inputs to predict as blocks of batches, whatever a user passes: tensors, a Dataset or a DataLoader."""
+"""Inputs to predict as blocks of batches: tensors, a Dataset or a DataLoader."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["input_blocks", "inputs_of"]
 
 
 def input_blocks(x: Any, batch_size: int, processes: Processes, totals: list[int]) -> Iterator[Sequence[Any]]:
-    """Batches that are in memory together make one block; what has to be read is one block a batch, and read once.
+    """Yield inputs in memory as one block of batches; those that have to be read as one block per batch, read once.
 
-    Of each lot of examples, whose sizes ``totals`` is told, a process gets its own rows.
+    A process gets its own rows of each group of examples; their sizes are appended to ``totals``.
     """
     if isinstance(x, DataLoader):
         if _is_shuffled(x):
@@ -31,7 +31,7 @@ def input_blocks(x: Any, batch_size: int, processes: Processes, totals: list[int
     elif isinstance(x, Dataset):
         if processes.size > 1:
             if not isinstance(x, Sized):
-                raise DataError("Predictions of a Dataset without a length cannot be shared out. Pass `group=None`.")
+                raise DataError("Predictions of a Dataset without a length cannot be split by process. Pass `group=None`.")
             totals.append(len(x))
             own = processes.rows(totals[-1])
             x = Subset(x, range(own.start, own.stop))
@@ -52,7 +52,7 @@ def _is_shuffled(loader: DataLoader[Any]) -> bool:
 
 
 def inputs_of(batch: Any) -> Any:
-    """The inputs of what a loader yields: all but the last of a sequence, all but ``labels`` of a dict."""
+    """Return the inputs of what a loader yields: all but the last of a sequence, all but ``labels`` of a dict."""
     if isinstance(batch, Mapping):
         return {key: value for key, value in batch.items() if key != "labels"}
     if isinstance(batch, Sequence) and len(batch) >= 2:

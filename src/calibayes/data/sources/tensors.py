@@ -8,9 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from calibayes.data.input_structure import as_tensors, batch_length, rows
-from calibayes.data.sources import batch_checks
-from calibayes.data.sources.batch_order import choice, shuffled
-from calibayes.data.sources.batch_source import Batch
+from calibayes.data.sources import batches
+from calibayes.data.sources.batches import Batch, choice, shuffled
 from calibayes.distributed import ALONE, Processes
 from calibayes.errors import DataError
 
@@ -18,14 +17,14 @@ __all__ = ["TensorSource"]
 
 
 class TensorSource:
-    """Inputs (a tensor, a tuple or a dict of tensors) and targets that are in memory.
+    """Inputs (a tensor, a tuple or a dict of tensors) and targets in memory.
 
-    With weights, examples of weight zero are left out: they are no examples.
+    With weights, examples of weight zero are left out.
     """
 
     def __init__(self, inputs: Any, targets: Any, batch_size: int, name: str, weights: Any = None) -> None:
         self.inputs = as_tensors(inputs)
-        self.targets = batch_checks.labels(targets, name)
+        self.targets = batches.labels(targets, name)
         self.batch_size = batch_size
         self.size = batch_length(self.inputs, name)
         if self.size == 0:
@@ -35,7 +34,7 @@ class TensorSource:
                 f"`{name}` has {self.size} inputs, so its targets must be one class index each, shape [{self.size}], "
                 f"but they have shape {list(self.targets.shape)}."
             )
-        self.weights = None if weights is None else batch_checks.weights(weights, self.size, name)
+        self.weights = None if weights is None else batches.weights(weights, self.size, name)
         if self.weights is not None:
             counts = self.weights > 0
             self.inputs, self.targets = rows(self.inputs, counts), self.targets[counts.to(self.targets.device)]
@@ -47,7 +46,7 @@ class TensorSource:
         return -(-self.size // self.batch_size)
 
     def epoch(self, seed: int, epoch: int, skip: int = 0, *, processes: Processes = ALONE) -> Iterator[Batch]:
-        return (self.take(index, processes) for index in self.shuffled(seed, epoch, skip))
+        return (self.take(index, processes) for index in shuffled(self.size, self.steps(), seed, epoch)[skip:])
 
     def ordered(self, *, processes: Processes = ALONE) -> Iterator[Batch]:
         for start in range(0, self.size, self.batch_size):
@@ -58,13 +57,7 @@ class TensorSource:
             yield Batch(rows(self.inputs, index), self.targets[index], stop - start, weights)
 
     def draw(self, count: int, seed: int, *place: int | str, processes: Processes = ALONE) -> Batch:
-        return self.take(self.chosen(count, seed, *place), processes)
-
-    def shuffled(self, seed: int, epoch: int, skip: int) -> Iterator[Tensor]:
-        return iter(shuffled(self.size, self.steps(), seed, epoch)[skip:])
-
-    def chosen(self, count: int, seed: int, *place: int | str) -> Tensor:
-        return choice(self.size, count, seed, *place)
+        return self.take(choice(self.size, count, seed, *place), processes)
 
     def take(self, index: Tensor, processes: Processes = ALONE) -> Batch:
         own = index[processes.rows(len(index))]

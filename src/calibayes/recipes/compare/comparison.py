@@ -10,10 +10,9 @@ from torch import Tensor
 
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import FASHION_MNIST, Task
-from calibayes.recipes.compare.contender_differences import Differences, differences
 from calibayes.recipes.compare.contenders import Contender, Entry, entries
 from calibayes.recipes.compare.jobs import Probs
-from calibayes.recipes.compare.recommendation import Recommendation, decide
+from calibayes.recipes.compare.recommendation import Differences, Recommendation, decide, differences
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.sweeps.sweep_progress import SweepProgress
 
@@ -22,21 +21,21 @@ __all__ = ["Comparison", "compare"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found."""
+    """The results of a comparison."""
 
-    trainings: Trainings  # the methods, trained, and how they were chosen
+    trainings: Trainings  # the trained methods
     entries: dict[Contender, Entry]  # the contenders' probabilities and scores, from the simplest on
-    differences: Differences  # asks for the difference between any two contenders, with its interval
-    verdict: Recommendation  # which to use
+    differences: Differences  # between any two contenders, with intervals
+    verdict: Recommendation
 
     @property
     def task(self) -> Task:
-        """What was compared on."""
+        """The data set and the network."""
         return self.trainings.task
 
     @property
     def settings(self) -> Settings:
-        """What was asked for."""
+        """The settings of the comparison."""
         return self.trainings.settings
 
     @property
@@ -50,7 +49,7 @@ class Comparison:
         return self.trainings.data.classes
 
     def predictions(self, seed: int = 0) -> dict[str, Probs]:
-        """What each contender, trained with one seed, says about the test examples, by its name."""
+        """Each contender's probabilities of the test examples with one seed, by its name."""
         return {str(contender): entry.test_probs[seed] for contender, entry in self.entries.items()}
 
 
@@ -63,22 +62,23 @@ def compare(
     workers: int | None = None,
     progress: SweepProgress | None = None,
 ) -> Comparison:
-    r"""Train methods over seeds, plain and temperature-scaled, and find out which to use.
+    r"""Train methods over seeds, plain and temperature-scaled, and recommend one.
 
     $\lambda$ and $\beta$ are those with the lowest validation NLL (seed 0, plain predictions). Temperatures are fitted on
-    the validation examples too, one for each training. Test examples decide nothing but the verdict.
+    the validation examples too, one for each training. Test examples are used for the verdict only.
 
     Args:
         task: the data and the network; the embedded Fashion-MNIST by default.
-        settings: what to train; `Settings.thorough()` by default.
-        methods: who is compared, of `calibayes.METHODS`; those of ``settings`` by default: the paper's four schemes.
-        folder: where each training is kept as soon as it is done; what is there already is not trained again.
-        workers: processes at a time, as in `run_trainings`.
-        progress: where to show how far it is; nowhere by default.
+        settings: of the trainings; `Settings.thorough()` by default.
+        methods: of `calibayes.METHODS`; those of ``settings`` by default, the paper's four schemes.
+        folder: where each training and prediction is stored as soon as it is done; stored ones are not repeated.
+        workers: the number of processes, by default one per core, at most four; a single one is this process. Others import
+            the calling script, which must therefore guard its work by ``__name__ == "__main__"``.
+        progress: where to show progress; nowhere by default.
     """
     settings = Settings.thorough() if settings is None else settings
     settings = settings if methods is None else replace(settings, methods=tuple(methods))
-    found = run_trainings(task, settings, folder=folder, workers=workers, progress=progress)
-    results = entries(found, None if progress is None else progress.note)
-    compared = differences(results, found.data.test[1])
-    return Comparison(found, results, compared, decide(compared))
+    trainings = run_trainings(task, settings, folder=folder, workers=workers, progress=progress)
+    results = entries(trainings, None if progress is None else progress.note)
+    compared = differences(results, trainings.data.test[1])
+    return Comparison(trainings, results, compared, decide(compared))

@@ -1,4 +1,4 @@
-"""What is trained, and how."""
+"""The settings of a comparison."""
 
 from __future__ import annotations
 
@@ -43,46 +43,29 @@ class MethodRun:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    r"""What is trained, and how: the same for all methods.
+    r"""The settings of a comparison, the same for all methods.
 
-    As it stands, these are the settings of the demo. With 3,000 images, Adam and 11 epochs that end on a learning rate of
-    zero, the plain network has learnt what it can and has begun to be too sure. Around the values of $\lambda$ and
-    $\beta$ that are tried, the validation score turns: at this batch size $\lambda = 40$ already costs accuracy, and so
-    does $\beta = 0.3$. `thorough` is what a comparison uses, `quick` shows what happens in seconds.
-
-    Attributes:
-        seeds: how many; they are 0, 1, …, and govern initial weights, order of the data and noise, not the split.
-        train: training examples.
-        validation: examples that $\lambda$ and $\beta$ are chosen on, and temperatures fitted.
-        test: examples that results are reported on.
-        epochs: passes over the training examples.
-        batch_size: $|B|$.
-        learning_rate: Adam's at the start; it falls to zero along a cosine.
-        samples: $R$, samples of the weights a step.
-        predictive_samples: $S$, samples of the weights behind a prediction.
-        prior_std: standard deviation of the prior of BNN and CA-BNN.
-        init_std: standard deviation that their posteriors start with.
-        lams: the values of $\lambda$ to choose from, for methods that have a calibration term.
-        betas: the values of $\beta$ to choose from, for methods that have a KL term.
-        methods: who is compared, of `calibayes.METHODS`.
-        method_settings: settings of methods, by the method's name; others are its defaults. A ``lam`` or ``beta`` given here
-            is taken, and not chosen.
+    The defaults are those of the demo. With 3,000 images, Adam and 11 epochs that end on a learning rate of zero, the plain
+    network has learned what it can and is becoming overconfident. Around the values of $\lambda$ and $\beta$ to choose from,
+    the validation score turns: at this batch size $\lambda = 40$ already costs accuracy, and so does $\beta = 0.3$. `thorough`
+    is for a comparison, `quick` for a look at the output.
     """
 
-    seeds: int = 3
-    train: int = 3000
-    validation: int = 1000
-    test: int = 6000
-    epochs: int = 11
-    batch_size: int = 64
-    learning_rate: float = 0.005
-    samples: int = 1
-    predictive_samples: int = 10
-    prior_std: float = 0.1
-    init_std: float = 0.02
-    lams: tuple[float, ...] = (3.0, 10.0)
-    betas: tuple[float, ...] = (0.03, 0.1)
-    methods: tuple[str, ...] = SCHEMES
+    seeds: int = 3  # their number; they are 0, 1, …, and govern initial weights, order of the data and noise, not the split
+    train: int = 3000  # training examples
+    validation: int = 1000  # examples to choose λ and β and to fit temperatures on
+    test: int = 6000  # examples to report results on
+    epochs: int = 11  # passes over the training examples
+    batch_size: int = 64  # |B|
+    learning_rate: float = 0.005  # Adam's at the start; it falls to zero along a cosine
+    samples: int = 1  # R, samples of the weights per step
+    predictive_samples: int = 10  # S, samples of the weights per prediction
+    prior_std: float = 0.1  # standard deviation of the prior of BNN and CA-BNN
+    init_std: float = 0.02  # initial standard deviation of their posteriors
+    lams: tuple[float, ...] = (3.0, 10.0)  # values of λ to choose from, for methods with a calibration term
+    betas: tuple[float, ...] = (0.03, 0.1)  # values of β to choose from, for methods with a KL term
+    methods: tuple[str, ...] = SCHEMES  # the methods to compare, of `calibayes.METHODS`
+    # Settings of methods, by the method's name; a ``lam`` or ``beta`` given here is not chosen.
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -114,30 +97,30 @@ class Settings:
     def thorough(cls, seeds: int = 8) -> Settings:
         """The settings of a comparison: more seeds, data and candidates; about ten minutes on two cores.
 
-        The epochs are those after which the plain network's accuracy on validation images no longer rises: with more, it
-        only grows surer, and would be an easy one to beat. Eight seeds rather than five make intervals narrower by up to 40 %.
+        After these epochs the plain network's accuracy on validation images no longer rises: with more, it would only become
+        more confident, and easy to beat. Eight seeds rather than five make intervals narrower by up to 40 %.
         """
         lams, betas = (1.0, 3.0, 10.0, 30.0), (0.01, 0.03, 0.1, 0.3)
         return cls(seeds=seeds, train=4000, test=5000, epochs=12, predictive_samples=20, lams=lams, betas=betas)
 
     @classmethod
     def quick(cls, seeds: int = 1) -> Settings:
-        """Enough to see what happens, in seconds; too little for numbers that mean something."""
+        """Settings for a look at the output in seconds; too small for meaningful numbers."""
         return cls(seeds=seeds, train=600, validation=400, test=600, epochs=5, predictive_samples=4)
 
     @property
     def is_quick(self) -> bool:
-        """Whether the data are those of `quick`, too few for numbers to be relied on."""
+        """True if the data are as few as those of `quick`, too few for reliable numbers."""
         few = Settings.quick()
         return (self.train, self.validation, self.test) == (few.train, few.validation, few.test)
 
     @property
     def trainings(self) -> int:
-        """How many trainings there are: the candidates, and the other seeds of each method's choice."""
+        """The number of trainings: the candidates, and the other seeds of each method's choice."""
         return len(self.candidates()) + len(self.methods) * (self.seeds - 1)
 
     def candidates(self) -> list[MethodRun]:
-        """Every combination that the choice is made from, for every method, with the first seed."""
+        """Every combination to choose from, for every method, with the first seed."""
         return [MethodRun(name, lam, beta, 0) for name in self.methods for lam, beta in self._weights(name)]
 
     def _weights(self, method: str) -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""What is compared on: a data set in three parts, and a network for it."""
+"""The task of a comparison: a data set in three parts, and a network for it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,11 @@ _SPLIT_SEED = 0
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A data set and a network: all that methods need to be compared on something else.
+    """A data set and a network to compare methods on.
 
-    ``load`` and ``network`` travel to worker processes, so each is a function of a module, or a frozen dataclass with
-    ``__call__``; both must give the same every time. The network's initial weights are drawn from torch's global
-    generator, which is seeded before it is called.
-
-    Attributes:
-        name: a short name for files and for the record.
-        title: the data set in words, such as "Fashion-MNIST, which comes with calibayes".
-        examples: what one calls the examples, such as "images".
-        load: the parts with so many training, validation and test examples.
-        network: a new network that returns logits, one column per class.
+    ``load`` and ``network`` are sent to worker processes, so each is a function of a module, or a frozen dataclass with
+    ``__call__``; both must return the same every time. The network's initial weights are drawn from torch's global
+    generator, which is seeded before each call.
 
     Examples:
         >>> from calibayes.data import fashion_mnist
@@ -43,15 +36,15 @@ class Task:
         9850
     """
 
-    name: str
-    title: str
-    examples: str
-    load: Callable[[int, int, int], Splits]
-    network: Callable[[], nn.Module]
+    name: str  # a short name for files
+    title: str  # of the data set, such as "Fashion-MNIST, which comes with calibayes"
+    examples: str  # the word for its examples, such as "images"
+    load: Callable[[int, int, int], Splits]  # the parts, given the numbers of training, validation and test examples
+    network: Callable[[], nn.Module]  # a new network that returns logits, one column per class
 
 
 def check_portable(task: Task) -> None:
-    """Raise `InvalidArgumentError` unless worker processes can be given the task."""
+    """Raise `InvalidArgumentError` unless the task can be sent to worker processes."""
     try:
         pickle.dumps(task)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -62,7 +55,7 @@ def check_portable(task: Task) -> None:
 
 
 def digest(*parts: tuple[Tensor, Tensor]) -> str:
-    """A checksum of every number in parts of a data set, with shapes and types: what they are known by on disk."""
+    """A checksum of every number in parts of a data set, with shapes and types."""
     total = hashlib.sha256()
     for tensor in (tensor for part in parts for tensor in part):
         plain = tensor.detach().cpu().contiguous()

@@ -1,4 +1,4 @@
-"""Who is compared: each method as it is, and with a temperature fitted on the validation examples."""
+"""The contenders: each method, plain and with a temperature fitted on the validation examples."""
 
 from __future__ import annotations
 
@@ -45,52 +45,51 @@ CONTENDERS = tuple(Contender(scheme, scaled) for scheme in ("fnn", "ca-fnn", "bn
 
 
 def contenders(task: Task, settings: Settings) -> tuple[Contender, ...]:
-    """Everyone who is compared, from the simplest to the most elaborate.
+    """All contenders, from the simplest to the most elaborate.
 
-    Simpler is what has fewer networks, then what predicts with one set of weights, then what has no calibration term; of equals
-    what was named first.
+    Simpler are methods with fewer networks, then with one set of weights, then without a calibration term; of equals the first.
     """
 
     def rank(method: str) -> tuple[int, bool, bool]:
-        took = effort(task, settings, method)
-        return took.members, took.random, has_lam(method)
+        needed = effort(task, settings, method)
+        return needed.members, needed.random, has_lam(method)
 
     return tuple(Contender(method, scaled) for method in sorted(settings.methods, key=rank) for scaled in (False, True))
 
 
 @dataclass(frozen=True)
 class Entry:
-    r"""One contender's results; every list has one item per seed."""
+    """One contender's results; every list has one item per seed."""
 
-    contender: Contender  # who it is
+    contender: Contender
     run: MethodRun  # its method, λ and β, with the first seed
     temperatures: list[float]  # 1 for a plain contender
-    validation_probs: list[Probs]  # what it says about the validation examples
-    test_probs: list[Probs]  # what it says about the test examples
-    validation: list[Scores]  # its scores on the validation examples, which a temperature was fitted on
-    test: list[Scores]  # its scores on the test examples
+    validation_probs: list[Probs]  # of the validation examples
+    test_probs: list[Probs]  # of the test examples
+    validation: list[Scores]  # scores on the validation examples, which a temperature was fitted on
+    test: list[Scores]  # scores on the test examples
 
 
-def entries(found: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
-    """The results of all contenders, from the simplest on; ``note`` is told of temperatures that data do not settle."""
-    return {each: _entry(each, found, note) for each in contenders(found.task, found.settings)}
+def entries(trainings: Trainings, note: Callable[[str], None] | None = None) -> dict[Contender, Entry]:
+    """The results of all contenders, from the simplest on; ``note`` is called if the data do not determine a temperature."""
+    return {each: _entry(each, trainings, note) for each in contenders(trainings.task, trainings.settings)}
 
 
-def _entry(contender: Contender, found: Trainings, note: Callable[[str], None] | None) -> Entry:
-    made = Entry(contender, found.chosen[contender.scheme], [], [], [], [], [])
-    parts = found.trained[contender.scheme], found.tested[contender.scheme]
+def _entry(contender: Contender, trainings: Trainings, note: Callable[[str], None] | None) -> Entry:
+    entry = Entry(contender, trainings.chosen[contender.scheme], [], [], [], [], [])
+    parts = trainings.trained[contender.scheme], trainings.tested[contender.scheme]
     for trained, tested in zip(*parts, strict=True):
         scaling, why_none = None, None
         if contender.scaled:
-            scaling, why_none = temperature_or_identity(trained.probs, found.data.validation[1])
+            scaling, why_none = temperature_or_identity(trained.probs, trainings.data.validation[1])
         if why_none is not None and note is not None:
             note(f"{contender}, seed {trained.run.seed}: {why_none}")
-        made.temperatures.append(1.0 if scaling is None else scaling.temperature)
+        entry.temperatures.append(1.0 if scaling is None else scaling.temperature)
         for plain, targets, probs, scores in (
-            (trained, found.data.validation[1], made.validation_probs, made.validation),
-            (tested, found.data.test[1], made.test_probs, made.test),
+            (trained, trainings.data.validation[1], entry.validation_probs, entry.validation),
+            (tested, trainings.data.test[1], entry.test_probs, entry.test),
         ):
             after = plain.probs if scaling is None else np.asarray(scaling.transform(plain.probs), dtype=np.float32)
             probs.append(after)
             scores.append(plain.scores if scaling is None else scored(after, targets))
-    return made
+    return entry

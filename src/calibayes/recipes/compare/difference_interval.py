@@ -1,11 +1,11 @@
-r"""How sure a difference between two ways of training is: chance in the trainings and chance in the test examples, together.
+r"""The interval of a difference between two ways of training, for chance in the trainings and in the test examples together.
 
 Trained with seed $s$ and scored on the test examples, two contenders differ by
 
 $$ D_s = \mu + a_s + b + e_s, $$
 
-where $\mu$ is the difference between the *ways of training*, which is asked for, $a_s$ the luck of the training with seed
-$s$, $b$ the luck of the test examples, which all seeds share, and $e_s$ what the test examples do to one seed alone. The
+where $\mu$ is the difference between the *ways of training*, the quantity of interest, $a_s$ the chance in the training with
+seed $s$, $b$ the chance in the test examples, which all seeds share, and $e_s$ their effect on one seed alone. The
 variance of the mean $\bar D$ over $S$ seeds is $\sigma_a^2/S + \sigma_b^2 + \sigma_e^2/S$. More seeds do not make $\sigma_b^2$
 smaller: the test examples are the same.
 
@@ -16,9 +16,9 @@ all seeds; it estimates $\sigma_b^2 + \sigma_e^2/S$. The interval is
 $$ \bar D \pm \sqrt{t^2 \, d^2/S + z^2 \, V}, $$
 
 with $t$ the quantile of Student's distribution with $S-1$ degrees of freedom and $z$ that of the normal one, both at
-$1 - \alpha/(2m)$ for $m$ comparisons (Bonferroni). It counts $\sigma_e^2/S$ twice, and it joins two half-widths each of which
-is right when it is alone, so it errs on the side of caution. With one seed there is no $d$, and the interval is about
-$\mu + a_1$, these very networks, not about the way of training.
+$1 - \alpha/(2m)$ for $m$ comparisons (Bonferroni). It counts $\sigma_e^2/S$ twice, and it combines two half-widths each of
+which is right on its own, so it is conservative. With one seed there is no $d$, and the interval is about $\mu + a_1$, these
+very networks, not about the way of training.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HALVINGS = 30
 
 
 class Estimate(NamedTuple):
-    """A difference, where it lies at the level that was asked for, and how easily chance alone would give it."""
+    """A difference with its interval and p-value."""
 
     value: float  # the mean over seeds
     low: float  # the lower end of the interval
@@ -45,12 +45,12 @@ class Estimate(NamedTuple):
 
     @property
     def above(self) -> bool:
-        """Whether the difference is clearly above zero."""
+        """True if the difference is clearly above zero."""
         return self.low > 0
 
     @property
     def below(self) -> bool:
-        """Whether the difference is clearly below zero."""
+        """True if the difference is clearly below zero."""
         return self.high < 0
 
     def scaled(self, factor: float) -> Estimate:
@@ -61,34 +61,34 @@ class Estimate(NamedTuple):
 
 
 def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: float = 0.95, comparisons: int = 1) -> Estimate:
-    r"""The mean of differences, one per seed, with an interval that holds the chance of seeds and of test examples.
-
-    The formula is at the head of this module.
+    r"""The mean of differences, one per seed, with the interval of the formula at the top of this module.
 
     Args:
         per_seed: $D_1, …, D_S$, the difference of the two contenders trained with the same seed.
         test_variance: $V$, the variance of their mean over the draws of the test examples.
         level: $1 - \alpha$.
-        comparisons: $m$, how many such intervals are to hold together.
+        comparisons: $m$, the number of intervals that shall hold together.
 
     Examples:
-        >>> found = mean_difference([0.020, 0.024, 0.019], 0.001**2)
-        >>> print(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
+        >>> estimate = mean_difference([0.020, 0.024, 0.019], 0.001**2)
+        >>> print(f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})")
         0.021 (0.014 to 0.028)
-        >>> round(found.p_value, 3), round(mean_difference([0.020, 0.024, 0.019], 0.001**2, comparisons=7).p_value, 3)
+        >>> round(estimate.p_value, 3), round(mean_difference([0.020, 0.024, 0.019], 0.001**2, comparisons=7).p_value, 3)
         (0.005, 0.037)
     """
+    from scipy.special import stdtrit
+
     seeds = len(per_seed)
     value = sum(per_seed) / seeds  # not fmean, which refuses both infinities together
     if not math.isfinite(value):
-        # A probability of zero where the truth is makes the NLL infinite: no luck in it, unless both have done it.
+        # A probability of zero for the true class makes the NLL infinite, which is not chance, unless both are infinite.
         return Estimate(value, value, value, math.nan if math.isnan(value) else 0.0, None, 0.0)
     of_seeds = statistics.stdev(per_seed) / math.sqrt(seeds) if seeds > 1 else None
     of_test = math.sqrt(test_variance)
 
     def half_width(alpha: float) -> float:
         tail = alpha / (2 * comparisons)
-        seeds_part = 0.0 if of_seeds is None else _t(tail, seeds - 1) * of_seeds
+        seeds_part = 0.0 if of_seeds is None else -float(stdtrit(seeds - 1, tail)) * of_seeds
         return math.hypot(seeds_part, -statistics.NormalDist().inv_cdf(tail) * of_test)
 
     half = half_width(1 - level)
@@ -97,10 +97,3 @@ def mean_difference(per_seed: Sequence[float], test_variance: float, *, level: f
         middle = (low + high) / 2
         low, high = (low, middle) if half_width(math.exp(middle)) < abs(value) else (middle, high)
     return Estimate(value, value - half, value + half, math.exp(high), of_seeds, of_test)
-
-
-def _t(tail: float, degrees: int) -> float:
-    """The value that Student's distribution exceeds with probability ``tail``."""
-    from scipy.special import stdtrit
-
-    return -float(stdtrit(degrees, tail))

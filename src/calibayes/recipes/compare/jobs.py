@@ -1,31 +1,39 @@
-"""What worker processes do: train one network, and let one predict the test examples."""
+"""The jobs of worker processes: train one network, predict the test examples with one; and the records of their results."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from calibayes.calibration import WMMCE
 from calibayes.data import Splits
 from calibayes.data.overlap import check_apart
-from calibayes.methods import Plan
+from calibayes.errors import SweepError
+from calibayes.methods import METHODS, Method, Plan, method_named, register_method
 from calibayes.methods.fit_arguments import prediction_passes
 from calibayes.metrics import Scores, evaluate
+from calibayes.objective import SCHEMES
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import predict, samples_for
 from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
-from calibayes.recipes.compare.comparison_task import Task
+from calibayes.recipes.compare.comparison_task import Task, digest
 from calibayes.recipes.fitting import fit_plan, plan_from_seed
+from calibayes.sweeps.records import Record
+from calibayes.sweeps.results_folder import versions
+from calibayes.sweeps.worker import Job
 
-__all__ = ["OPTIMIZER", "Effort", "effort", "load", "scored", "test", "train"]
+__all__ = ["OPTIMIZER", "RECIPE", "Effort", "ScoredRun", "TrainingRecords", "effort", "load", "scored", "test", "train"]
 
+RECIPE = 2  # raise it when the same settings would give another result
+_OF_A_TRAINING = ("epochs", "batch_size", "learning_rate", "samples", "predictive_samples", "prior_std", "init_std")
 OPTIMIZER = "Adam, learning rate to zero along a cosine"
 _BATCH = 128  # of predictions: what fits into a core's cache
 
@@ -34,7 +42,7 @@ Probs = NDArray[np.float32]
 
 @lru_cache(maxsize=1)
 def load(task: Task, settings: Settings) -> Splits:
-    """The task's data, the same for every run; parts that share examples are refused."""
+    """The task's data, the same for every run; parts that share examples are rejected."""
     splits = task.load(settings.train, settings.validation, settings.test)
     for first, second in combinations(("train", "validation", "test"), 2):
         check_apart(getattr(splits, first), getattr(splits, second), first, second)
@@ -47,7 +55,7 @@ def scored(probs: Probs, targets: Tensor) -> Scores:
 
 
 def train(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
-    """Train one network, and let it predict the validation examples; the test examples are not looked at."""
+    """Train one network, and predict the validation examples; the test examples are not used."""
     begin = time.process_time()
     splits = load(task, settings)
     plan = _untrained(task, settings, run)
@@ -58,7 +66,7 @@ def train(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
 
 
 def test(task: Task, settings: Settings, run: MethodRun, weights: dict[str, Tensor]) -> dict[str, Any]:
-    """Let a trained network predict the test examples."""
+    """Predict the test examples with a trained network."""
     begin = time.process_time()
     posterior = _untrained(task, settings, run).posterior
     posterior.load_state_dict(weights)
@@ -68,12 +76,12 @@ def test(task: Task, settings: Settings, run: MethodRun, weights: dict[str, Tens
 
 @dataclass(frozen=True)
 class Effort:
-    """What it takes to train a method and to let it predict."""
+    """The effort of training a method and of predicting with it."""
 
     members: int  # networks that are trained
-    random: bool  # whether a prediction averages over samples of the weights
-    training: float  # roughly how long `train` takes, in examples that pass forward through the network
-    test: float  # roughly how long `test` takes, in the same unit
+    random: bool  # True if a prediction averages over samples of the weights
+    training: float  # rough duration of `train`, in forward passes of one example
+    test: float  # rough duration of `test`, in the same unit
 
 
 @lru_cache(maxsize=64)
@@ -94,6 +102,104 @@ def _untrained(task: Task, settings: Settings, run: MethodRun) -> Plan:
 
 def _probs(settings: Settings, run: MethodRun, posterior: Posterior, images: Tensor) -> Probs:
     samples = samples_for(posterior, settings.predictive_samples)
-    found = predict(posterior, images, samples=samples, batch_size=_BATCH, seed=run.seed)
-    probs: Probs = found.probs.float().numpy()
+    probs: Probs = predict(posterior, images, samples=samples, batch_size=_BATCH, seed=run.seed).probs.float().numpy()
     return probs
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """A run's predictions of the validation or the test examples, and their scores."""
+
+    run: MethodRun
+    probs: Probs
+    seconds: float  # of training or testing
+    scores: Scores  # of the predictions
+    weights: dict[str, Tensor] = field(default_factory=dict)  # the trained ones; empty for a test
+
+
+@dataclass(frozen=True)
+class TrainingRecords:
+    r"""The trainings of one task with one choice of settings.
+
+    A training is identified by all that determines it: the data (a checksum of the training and validation examples), the
+    network, the settings of training, method, $\lambda$, $\beta$ and seed, and the versions of the recipe, calibayes and
+    torch; but not by test examples, other seeds or other candidates. So a comparison that is started again with more of them
+    uses the trainings that it has.
+    """
+
+    task: Task
+    settings: Settings
+    common: dict[str, Any]
+    test_data: str
+
+    @classmethod
+    def of(cls, task: Task, settings: Settings) -> TrainingRecords:
+        """The records for a task and settings; this loads the data."""
+        splits = load(task, settings)
+        with torch.random.fork_rng(devices=[]):
+            network = repr(task.network())
+        common = {
+            **{name: version for name, version in versions().items() if name in ("calibayes", "torch")},
+            "task": task.name,
+            "network": network,
+            "data": digest(splits.train, splits.validation),
+            "optimizer": OPTIMIZER,
+            "calibration_measure": repr(WMMCE()),
+            **{name: getattr(settings, name) for name in _OF_A_TRAINING},
+        }
+        return cls(task, settings, common, digest(splits.test))
+
+    def training(self, run: MethodRun) -> Job:
+        """The job that trains the run."""
+        return self._job(run, "training", None)
+
+    def test(self, trained: ScoredRun) -> Job:
+        """The job that predicts the test examples with a trained network."""
+        return self._job(trained.run, "test", trained.weights, test_data=self.test_data)
+
+    def _job(self, run: MethodRun, what: str, weights: dict[str, Tensor] | None, **others: Any) -> Job:
+        import cloudpickle
+
+        return Job(
+            call=cloudpickle.dumps(PortableJob(self.task, self.settings, run, method_named(run.scheme), weights)),
+            trial=f"calibayes compare: {what}",
+            version=RECIPE,
+            settings={**self.common, **others, **asdict(run), **self._of_method(run)},
+            label=f"{run.scheme}-seed{run.seed}-{what}",
+        )
+
+    def scored(self, record: Record, what: Literal["training", "test"]) -> ScoredRun:
+        """The results in the record of a training or a test."""
+        run = MethodRun(**{field.name: record.settings[field.name] for field in fields(MethodRun)})
+        result = record.result
+        if result is None:
+            raise SweepError(f"The {what} of {run} failed: {record.error}")
+        splits = load(self.task, self.settings)
+        labels = (splits.validation if what == "training" else splits.test)[1]
+        probs: Probs = result["probs"].numpy()
+        weights = {name: torch.as_tensor(value) for name, value in result.get("weights", {}).items()}
+        return ScoredRun(run, probs, result["seconds"], scored(probs, labels), weights)
+
+    def _of_method(self, run: MethodRun) -> dict[str, str]:
+        """The settings of a method in full; those of the paper's schemes are in ``common``, unless more were given."""
+        if run.scheme in SCHEMES and not self.settings.method_settings.get(run.scheme):
+            return {}
+        return {"method_settings": repr(method_named(run.scheme).configured(**self.settings.of_method(run)))}
+
+
+@dataclass(frozen=True)
+class PortableJob:
+    """`train`, or `test` if there are weights, as it is sent to a worker."""
+
+    task: Task
+    settings: Settings
+    run: MethodRun
+    method: Method[Any]
+    weights: dict[str, Tensor] | None
+
+    def __call__(self, _: dict[str, Any]) -> dict[str, Any]:
+        if self.method.name not in METHODS:  # only the calling process has registered it
+            register_method(self.method)
+        if self.weights is None:
+            return train(self.task, self.settings, self.run)
+        return test(self.task, self.settings, self.run, self.weights)

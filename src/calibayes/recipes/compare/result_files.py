@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,46 +20,43 @@ from calibayes.methods import METHODS
 from calibayes.metrics import Scores, reliability_bins
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.recipes.compare.comparison import Comparison
-from calibayes.recipes.compare.contender_differences import COMPARED, DRAWS, LEVEL
+from calibayes.recipes.compare.comparison_text import closing_words
 from calibayes.recipes.compare.contenders import Contender, Entry
-from calibayes.recipes.compare.jobs import OPTIMIZER, Probs
-from calibayes.recipes.compare.recommendation import RANKING
+from calibayes.recipes.compare.jobs import OPTIMIZER, RECIPE, Probs
+from calibayes.recipes.compare.recommendation import COMPARED, DRAWS, LEVEL, RANKING
 from calibayes.recipes.compare.score_columns import summary
-from calibayes.recipes.compare.summary_text import closing_words
-from calibayes.recipes.compare.training_records import RECIPE
 from calibayes.recipes.compare.trainings import RULE, Trainings
 from calibayes.report import study, write_page
-from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_whole
+from calibayes.sweeps.results_folder import machine, prepare, unwritable, versions, write_json, write_whole
 
 __all__ = ["FILES", "PREDICTIONS", "RUNS", "describe", "title_in", "write"]
 
 RUNS = "runs"
 PREDICTIONS = "predictions"
 FILES = {
-    "table.txt": "what is printed above",
+    "table.txt": "the text printed above",
     "reliability.png": "a reliability diagram of each (seed 0)",
     "report.html": "a page with every metric, diagram and difference (seed 0)",
-    "results.json": "every number, and how it came about",
+    "results.json": "every number, with settings and versions",
     PREDICTIONS: "every contender's probabilities, for calibayes evaluate",
     RUNS: "every training, so that none is repeated when you add seeds",
 }
 _MOST_COLUMNS = 6
 
 
-def write(found: Comparison, folder: Path, *, printed: str, command: str) -> None:
-    """Write the files of `FILES` into the folder, each at once, so that two processes do not spoil each other's."""
-    ordered = sorted(found.entries.values(), key=lambda entry: entry.contender.scaled)
+def write(comparison: Comparison, folder: Path, *, printed: str, command: str) -> None:
+    """Write the files of `FILES` into the folder, each atomically, so that two processes do not interfere."""
+    ordered = sorted(comparison.entries.values(), key=lambda entry: entry.contender.scaled)
     named = [(str(entry.contender), entry.test_probs[0], entry.test[0]) for entry in ordered]
-    columns = len(found.settings.methods)
+    columns = len(comparison.settings.methods)
     with written_to(folder):
-        (folder / "report.html").unlink(missing_ok=True)  # the last to be written: never one of other results
-        _write_predictions(found, folder / PREDICTIONS)
-        numbers = json.dumps(as_json_numbers(describe(found, command)), indent=2, ensure_ascii=False)
-        write_whole(folder / "results.json", (numbers + "\n").encode())
+        (folder / "report.html").unlink(missing_ok=True)  # written last, so that it never belongs to other results
+        _write_predictions(comparison, folder / PREDICTIONS)
+        write_json(folder / "results.json", as_json_numbers(describe(comparison, command)))
         write_whole(folder / "table.txt", printed.encode())
-        picture = diagrams(named, found.targets, columns=columns if columns <= _MOST_COLUMNS else 4)
+        picture = diagrams(named, comparison.targets, columns=columns if columns <= _MOST_COLUMNS else 4)
         write_whole(folder / "reliability.png", picture)
-        write_page(_study(found, command), folder / "report.html")
+        write_page(_study(comparison, command), folder / "report.html")
 
 
 @contextmanager
@@ -81,74 +79,76 @@ def diagrams(named: Sequence[tuple[str, Probs, Scores]], targets: Tensor, *, col
 
 
 def title_in(folder: Path) -> str | None:
-    """The data set of the comparison whose results are in a folder, if there are any."""
+    """The data set of the comparison whose results are in a folder, or ``None``."""
     try:
         return str(json.loads((folder / "results.json").read_text(encoding="utf-8"))["task"]["title"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _study(found: Comparison, command: str) -> dict[str, Any]:
+def _study(comparison: Comparison, command: str) -> dict[str, Any]:
     """Every metric of the contenders trained with the first seed, and every two of them compared."""
-    seeds = found.settings.seeds
-    origin = {"command": command, "files": [f"{found.task.name} (seed 0{f' of {seeds}' if seeds > 1 else ''})"]}
-    return study(found.predictions(0), found.targets, class_names=found.class_names, origin=origin).to_dict()
+    seeds = comparison.settings.seeds
+    origin = {"command": command, "files": [f"{comparison.task.name} (seed 0{f' of {seeds}' if seeds > 1 else ''})"]}
+    return study(comparison.predictions(0), comparison.targets, class_names=comparison.class_names, origin=origin).to_dict()
 
 
-def describe(found: Comparison, command: str) -> dict[str, Any]:
-    """Everything that a comparison found, as numbers, lists and dicts."""
-    trainings, verdict = found.trainings, found.verdict
+def describe(comparison: Comparison, command: str) -> dict[str, Any]:
+    """All results of a comparison, as numbers, lists and dicts."""
+    trainings, verdict = comparison.trainings, comparison.verdict
     common = described_trainings(trainings, command)
     return {
         **common,
         "task": {
-            "name": found.task.name,
-            "title": found.task.title,
-            "classes": list(found.class_names),
+            "name": comparison.task.name,
+            "title": comparison.task.title,
+            "classes": list(comparison.class_names),
             **{part: len(getattr(trainings.data, part)[1]) for part in ("train", "validation", "test")},
         },
         "recipe": RECIPE,
         "ranking": RANKING,
-        "contenders": [_contender(entry) for entry in found.entries.values()],
+        "contenders": [_contender(entry) for entry in comparison.entries.values()],
         "verdict": {
             "leader": None if verdict.leader is None else str(verdict.leader),
             "recommended": None if verdict.recommended is None else str(verdict.recommended),
             "clearly_worse": [str(each) for each in verdict.clearly_worse],
-            "text": closing_words(verdict, found.differences, found.settings, found.task),
+            "text": closing_words(verdict, comparison.differences, comparison.settings, comparison.task),
         },
         "intervals": {
             "level": LEVEL,
-            "comparisons": found.differences.comparisons,
+            "comparisons": comparison.differences.comparisons,
             "correction": "Bonferroni",
-            "covers": ["test examples", *(["seeds"] if found.settings.seeds > 1 else [])],
+            "covers": ["test examples", *(["seeds"] if comparison.settings.seeds > 1 else [])],
             "draws": DRAWS,
         },
         "differences": [
-            {"first": str(first), "second": str(second), **_differences(found, first, second)}
-            for place, second in enumerate(found.entries)
-            for first in list(found.entries)[place + 1 :]
+            {
+                **{"first": str(first), "second": str(second)},
+                **{score: comparison.differences.between(first, second, score)._asdict() for score in COMPARED},
+            }
+            for second, first in combinations(comparison.entries, 2)
         ],
         "seconds": {**common["seconds"], "trainings_from_before": trainings.kept},
     }
 
 
-def described_trainings(found: Trainings, command: str) -> dict[str, Any]:
-    """How numbers came about: settings, what was chosen from, versions, machine and time."""
+def described_trainings(trainings: Trainings, command: str) -> dict[str, Any]:
+    """The settings, candidates, versions, machine and time behind the results."""
     return {
         "command": command,
-        "settings": found.settings.to_dict(),
+        "settings": trainings.settings.to_dict(),
         "optimizer": OPTIMIZER,
         "calibration_measure": "WMMCE()",
         "rule": RULE,
-        "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in found.candidates],
+        "candidates": [{**asdict(run), "validation": scores.to_dict()} for run, scores in trainings.candidates],
         "versions": versions(),
-        "machine": machine(workers=found.workers, threads_per_worker=1),
-        "seconds": {"wall": round(found.wall_seconds, 1), "cpu": round(found.cpu_seconds, 1)},
+        "machine": machine(workers=trainings.workers, threads_per_worker=1),
+        "seconds": {"wall": round(trainings.wall_seconds, 1), "cpu": round(trainings.cpu_seconds, 1)},
     }
 
 
 def described_scores(validation: Sequence[Scores], test: Sequence[Scores], **others: Sequence[Any]) -> dict[str, Any]:
-    """Scores of a method: means over seeds, and those of each seed beside its items of ``others``."""
+    """Scores of a method: means over seeds, and those of each seed with its items of ``others``."""
     parts = {"validation": [each.to_dict() for each in validation], "test": [each.to_dict() for each in test]}
     columns: dict[str, Sequence[Any]] = {"seed": range(len(test)), **others, **parts}
     return {
@@ -169,22 +169,19 @@ def _contender(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _differences(found: Comparison, first: Contender, second: Contender) -> dict[str, Any]:
-    return {score: found.differences.between(first, second, score)._asdict() for score in COMPARED}
-
-
-def _write_predictions(found: Comparison, folder: Path) -> None:
-    """Probabilities of every contender and seed; what other settings have left there under such names is cleared away."""
+def _write_predictions(comparison: Comparison, folder: Path) -> None:
+    """Write the probabilities of every contender and seed, and remove those of other settings."""
     prepare(folder)
-    names = np.array(found.class_names)
+    names = np.array(comparison.class_names)
     written = set()
-    validation, test = found.trainings.data.validation[1], found.targets
-    for entry in found.entries.values():
-        for seed in range(found.settings.seeds):
-            parts = ((entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"))
-            for probs, targets, part in parts:
+    validation, test = comparison.trainings.data.validation[1], comparison.targets
+    for entry in comparison.entries.values():
+        for seed in range(comparison.settings.seeds):
+            for probs, targets, part in (entry.test_probs, test, ""), (entry.validation_probs, validation, "-validation"):
+                buffer = io.BytesIO()
+                np.savez_compressed(buffer, probs=probs[seed], targets=targets.numpy(), class_names=names)
                 path = folder / _file_name(entry.contender, seed, part)
-                write_whole(path, _archive(probs[seed], targets, names))
+                write_whole(path, buffer.getvalue())
                 written.add(path.name)
     ours = re.compile(rf"({'|'.join(map(re.escape, METHODS))})(-t)?-seed\d+(-validation)?\.npz")
     for path in folder.iterdir():
@@ -194,9 +191,3 @@ def _write_predictions(found: Comparison, folder: Path) -> None:
 
 def _file_name(contender: Contender, seed: int, part: str = "") -> str:
     return f"{contender.slug}-seed{seed}{part}.npz"
-
-
-def _archive(probs: Probs, targets: Tensor, names: np.typing.NDArray[np.str_]) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, probs=probs, targets=targets.numpy(), class_names=names)
-    return buffer.getvalue()

@@ -1,19 +1,19 @@
-"""The columns of a table of methods: which scores, how they are shown, and which end is good."""
+"""The columns of a table of methods: their scores, their format, and which end is good."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich import box
+from rich.table import Table
 
 from calibayes.metrics import Scores
 from calibayes.recipes.compare.comparison_settings import Settings
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-__all__ = ["COLUMNS", "Row", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
+__all__ = ["COLUMNS", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
 
 
 class Summary(NamedTuple):
@@ -28,7 +28,7 @@ class ScoreColumn(NamedTuple):
 
     name: str
     title: str
-    scale: float  # what the number is multiplied by before it is shown
+    scale: float  # a factor, such as 100 for per cent
     digits: int
     sign: str
     best: str | None  # which end is good
@@ -44,7 +44,7 @@ COLUMNS = (
     ScoreColumn("ece", "ECE %", 100, 1, "", "lowest"),
     ScoreColumn("nll", "NLL", 1, 3, "", "lowest"),
     ScoreColumn("brier", "Brier", 1, 3, "", "lowest"),
-    ScoreColumn("overconfidence", "too sure by %", 100, 1, "+", None),
+    ScoreColumn("overconfidence", "overconfidence %", 100, 1, "+", None),
 )
 
 
@@ -60,39 +60,30 @@ def summary(scores: Sequence[Scores]) -> dict[str, Summary]:
 
 
 def values_summary(values: Sequence[float]) -> Summary:
-    """Mean and standard deviation; an infinite NLL has no deviation to speak of."""
+    """Mean and standard deviation, which is NaN where a value, such as an NLL, is infinite."""
     spread = None
     if len(values) > 1:
         spread = statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
     return Summary(sum(values) / len(values), spread)
 
 
-class Row(NamedTuple):
-    """A line of a table: its name, cells of its own, and its scores with every seed."""
-
-    name: str
-    cells: Sequence[str]
-    scores: Sequence[Scores]
-
-
-def score_table(settings: Settings, examples: str, heads: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Test scores side by side, below ``heads``: the titles of the names and of every row's own cells."""
-    from rich import box
-    from rich.table import Table
-
+def score_table(
+    settings: Settings, examples: str, heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str], Sequence[Scores]]]
+) -> Table:
+    """Test scores side by side; ``rows`` have a name, further cells below ``heads``, and scores with every seed."""
     spread = f"mean ± standard deviation over {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
-    made = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
-    made.add_column(heads[0], style="bold", no_wrap=True)
+    table = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column(heads[0], style="bold", no_wrap=True)
     for title in (*heads[1:], *(column.title for column in COLUMNS)):
-        made.add_column(title, justify="right", no_wrap=True)
-    for row in rows:
-        found = summary(row.scores)
-        made.add_row(row.name, *row.cells, *(column.show(found[column.name]) for column in COLUMNS))
-    return made
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, cells, scores in rows:
+        means = summary(scores)
+        table.add_row(name, *cells, *(column.show(means[column.name]) for column in COLUMNS))
+    return table
 
 
 def weight(value: float) -> str:
-    """A cell for λ or β; a method without it has a dash."""
+    """A cell for λ or β, with a dash for a method that has none."""
     return f"{value:g}" if value else "–"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from calibayes.metrics import Scores
 from calibayes.recipes.compare import jobs
 from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
 from calibayes.recipes.compare.comparison_task import Task, check_portable
-from calibayes.recipes.compare.training_records import ScoredRun, TrainingRecords
+from calibayes.recipes.compare.jobs import ScoredRun, TrainingRecords
 from calibayes.sweeps.backends import cores
 from calibayes.sweeps.runner import Runner, StoredResult
 from calibayes.sweeps.sweep_progress import SweepProgress
@@ -30,25 +30,25 @@ _MOST = 4
 
 @dataclass(frozen=True)
 class Trainings:
-    """The methods, trained, with what they say about validation and test examples."""
+    """The trained methods, with their predictions of validation and test examples."""
 
-    task: Task  # what they were trained on
-    settings: Settings  # what was asked for
+    task: Task
+    settings: Settings
     data: Splits  # the task's data
-    candidates: list[tuple[MethodRun, Scores]]  # the validation scores that the choice was made from
+    candidates: list[tuple[MethodRun, Scores]]  # their validation scores
     chosen: dict[str, MethodRun]  # each method's run with the first seed
     trained: dict[str, list[ScoredRun]]  # each method's trainings, one per seed
     tested: dict[str, list[ScoredRun]]  # each method's test predictions, one per seed
-    workers: int  # how many processes worked at a time, each on one thread
-    wall_seconds: float  # how long it took
-    cpu_seconds: float  # how long all trainings and predictions took, one by one, also those from before
-    kept: int  # how many of the trainings were known from before
+    workers: int  # the number of processes, each on one thread
+    wall_seconds: float
+    cpu_seconds: float  # of all trainings and predictions, including those from before
+    kept: int  # the number of trainings from before
 
 
 def choose(candidates: Sequence[ScoredRun]) -> dict[str, ScoredRun]:
     """For each method the candidate with the lowest validation NLL; of equals the first.
 
-    The NLL is a proper score: unlike the calibration error alone, it cannot be had by giving up on accuracy.
+    The NLL is a proper score: unlike the calibration error alone, it cannot be lowered by giving up accuracy.
     """
     return {
         scheme: min((each for each in candidates if each.run.scheme == scheme), key=lambda each: each.scores.nll)
@@ -64,31 +64,23 @@ def run_trainings(
     workers: int | None = None,
     progress: SweepProgress | None = None,
 ) -> Trainings:
-    r"""Train every method with its best $\lambda$ and $\beta$, and let them predict the test examples.
+    r"""Train every method with its best $\lambda$ and $\beta$, and predict the test examples.
 
-    Test examples are predicted by the chosen networks only, after the choice. The same settings give the same numbers,
-    whatever the number of workers is, and whether or not some of the results were already in the folder.
-
-    Args:
-        task: the data and the network.
-        settings: what to train.
-        folder: where each training and prediction is kept as soon as it is done; those that are there are not repeated.
-        workers: processes at a time; by default one per core, at most four. With one, everything runs in this process.
-            More start by importing the calling script, which must therefore guard its work by ``__name__ == "__main__"``.
-        progress: where to show how far it is; nowhere by default.
+    Only the chosen networks predict test examples. The same settings give the same numbers, for any number of workers, and
+    whether or not some of the results were already in the folder. The arguments are those of `compare`.
     """
     workers = default_workers() if workers is None else positive_integer("workers", workers)
     if workers > 1:
         check_portable(task)
     begin = time.monotonic()
-    data = jobs.load(task, settings)  # wrong sizes are found before processes start
+    data = jobs.load(task, settings)  # rejects wrong sizes before processes start
     records = TrainingRecords.of(task, settings)
     shown = SweepProgress(None) if progress is None else progress
     candidates = settings.candidates()
     seeds = range(1, settings.seeds)
-    # A method with a single candidate has nothing to choose: its other seeds need not wait.
-    settled = [run for run in candidates if sum(other.scheme == run.scheme for other in candidates) == 1]
-    early = [run.with_seed(seed) for run in settled for seed in seeds]
+    # A method with a single candidate has nothing to choose, so its other seeds need not wait.
+    decided = [run for run in candidates if sum(other.scheme == run.scheme for other in candidates) == 1]
+    early = [run.with_seed(seed) for run in decided for seed in seeds]
     methods = settings.methods
     planned = [run.scheme for run in candidates] + [method for method in methods for _ in seeds]
     efforts = {method: jobs.effort(task, settings, method) for method in methods}
@@ -97,20 +89,19 @@ def run_trainings(
     kept = 0
 
     def completed(wanted: Sequence[Job], what: Literal["training", "test"]) -> list[ScoredRun]:
-        """The result of every job: what is there already, and the rest by running it."""
+        """The result of every job: stored ones, and those of the jobs that are missing."""
         nonlocal kept
         is_training = what == "training"
-        read = records.trained if is_training else records.tested
-        there, missing = runner.take_stock(wanted)
-        results = {key: read(known.record) for key, known in there.items()}
+        known, missing = runner.take_stock(wanted)
+        results = {key: records.scored(stored.record, what) for key, stored in known.items()}
         for each in results.values():
             shown.skip(getattr(efforts[each.run.scheme], what), counted=is_training)
-        if is_training and there:
-            kept += len(there)
+        if is_training and known:
+            kept += len(known)
             shown.note(f"From before: {kept} of {len(planned)} trainings.")
 
-        def finished(job: Job, known: StoredResult) -> None:
-            result = results[job.key] = read(known.record)
+        def finished(job: Job, stored: StoredResult) -> None:
+            result = results[job.key] = records.scored(stored.record, what)
             note = f"{result.run}: validation NLL {result.scores.nll:.4f}" if is_training else None
             shown.advance(getattr(efforts[result.run.scheme], what), note)
 
@@ -118,20 +109,20 @@ def run_trainings(
         return [results[job.key] for job in wanted]
 
     def train(runs: Sequence[MethodRun]) -> list[ScoredRun]:
-        # The longest first, so that no worker waits for one at the end.
+        # The longest first, so that no worker is idle at the end.
         ordered = sorted(runs, key=lambda run: -efforts[run.scheme].members)
         by_run = dict(zip(ordered, completed([records.training(run) for run in ordered], "training"), strict=True))
         return [by_run[run] for run in runs]
 
     with (
         shown.over(cost, len(planned)),
-        _folder(folder) as place,
-        Runner(place, workers=workers, threads=1, note=shown.note) as runner,
+        tempfile.TemporaryDirectory(prefix="calibayes-") if folder is None else nullcontext(folder) as place,
+        Runner(Path(place), workers=workers, threads=1, note=shown.note) as runner,
     ):
         first = train([*candidates, *early])
         tried = first[: len(candidates)]
         chosen = choose(tried)
-        late = [chosen[s].run.with_seed(seed) for s in methods for seed in seeds if chosen[s].run not in settled]
+        late = [chosen[s].run.with_seed(seed) for s in methods for seed in seeds if chosen[s].run not in decided]
         others = first[len(candidates) :] + train(late)
         final = [each for s in methods for each in (chosen[s], *(other for other in others if other.run.scheme == s))]
         tested = completed([records.test(each) for each in final], "test")
@@ -151,15 +142,5 @@ def run_trainings(
 
 
 def default_workers() -> int:
-    """One for each core that this process may use, up to four: each holds a torch of its own in memory."""
+    """One for each core that this process may use, up to four, since each loads its own torch."""
     return min(cores(), _MOST)
-
-
-@contextmanager
-def _folder(folder: Path | None) -> Iterator[Path]:
-    """The folder for records, or one that is gone afterwards."""
-    if folder is not None:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="calibayes-") as made:
-        yield Path(made)
