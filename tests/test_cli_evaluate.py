@@ -69,7 +69,13 @@ def test_json_is_the_numbers_of_the_library(tmp_path: Path) -> None:
     assert {name: each["value"] for name, each in model["scores"].items()} == pytest.approx(scores.values, rel=1e-9)
     for name, (low, high) in scores.intervals.items():
         assert (model["scores"][name]["low"], model["scores"][name]["high"]) == pytest.approx((low, high), rel=1e-6, abs=1e-12)
-    assert found["data"] == {"n": 800, "classes": 4, "class_names": NAMES, "files": [str(tmp_path / "sharp.csv")]}
+    assert found["data"] == {
+        "n": 800,
+        "classes": 4,
+        "class_names": NAMES,
+        "files": [str(tmp_path / "sharp.csv")],
+        "pairs": False,
+    }
     assert found["differences"] == []
     assert sum(each["count"] for each in model["reliability"]) == 800
 

@@ -144,7 +144,7 @@ def test_a_weight_of_two_is_an_example_twice(function: Any) -> None:
         (np.zeros(3), "at least one positive weight"),
         (np.ones(2), r"shape \[3\].*but got \[2\]"),
         (np.array(["a", "b", "c"]), "numbers, but got dtype <U1"),
-        ([1, 1, 1], "a torch.Tensor or a numpy.ndarray, but got list"),
+        ("111", "a torch.Tensor or a numpy.ndarray, but got str"),
     ],
 )
 def test_bad_weights_have_a_named_error(weights: Any, message: str) -> None:

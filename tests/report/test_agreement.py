@@ -9,8 +9,8 @@ import torch
 from tests.metrics.simulated import classifier, says
 from torch import Tensor
 
-from calibayes.metrics import Scores, confidence_interval, evaluate
-from calibayes.metrics.agreement import CLASS_ERRORS, CONFIDENCE_ERRORS, excludes_zero
+from calibayes.metrics import Scores, confidence_interval, evaluate, reliability_bins
+from calibayes.metrics.agreement import CLASS_ERRORS, CONFIDENCE_ERRORS, beyond_chance, excludes_zero
 from calibayes.metrics.calibration_test import rejects
 from calibayes.report.confidence_verdict import TemperatureEffect, temperature_effect, verdict
 
@@ -69,7 +69,10 @@ def check(scores: Scores, effect: TemperatureEffect | None) -> str:
 def test_nothing_contradicts_anything_else(kind: str, n: int) -> None:
     for seed in range(6):
         probs, targets = KINDS[kind](n, seed)
-        found = check(evaluate(probs, targets, replicates=100, seed=seed), temperature_effect(probs, targets, seed=seed))
+        scores = evaluate(probs, targets, replicates=100, seed=seed)
+        found = check(scores, temperature_effect(probs, targets, seed=seed))
+        coloured = beyond_chance(reliability_bins(probs, targets), scores.kce_p_value, 0.95)
+        assert found in MISCALIBRATED or not bool(coloured.any())
         if n == 3000:
             expected = {"overconfident": {"over-confident"}, "underconfident": {"under-confident"}, "wavy": {"mixed"}}
             assert found in expected.get(kind, {found})

@@ -59,8 +59,8 @@ def test_gaps_that_chance_explains_have_no_colour(model: dict[str, Any]) -> None
     filled = [entry for entry in model["reliability"] if entry["count"]]
     for group, entry in zip(marks(chart), filled, strict=True):
         (gap,) = [node for node in group.iter("rect") if "gap" in (node.get("class") or "").split()]
-        low, high = entry["band"]
-        assert ("chance" in (gap.get("class") or "").split()) == (low <= entry["accuracy"] <= high)
+        assert ("chance" in (gap.get("class") or "").split()) == (not entry["beyond_chance"])
+    assert {entry["beyond_chance"] for entry in filled} == {True, False}
 
 
 def test_its_class_says_which_way_the_gap_goes(model: dict[str, Any]) -> None:

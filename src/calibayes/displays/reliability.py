@@ -23,6 +23,7 @@ from calibayes.displays.style import (
     side_in_inches,
 )
 from calibayes.metrics import Array, ReliabilityBins, Scores, evaluate, reliability_bins
+from calibayes.metrics.agreement import beyond_chance
 from calibayes.metrics.bins import DEFAULT_BINS
 
 if TYPE_CHECKING:
@@ -51,17 +52,17 @@ class ReliabilityDisplay:
     """A reliability diagram: in each bin of confidence, how often the classifier is right.
 
     A bar shows the accuracy of the examples in its bin. Bars on the diagonal mean that the confidence can be taken at its word.
-    The grey whisker is where the bar would end, 95 times out of 100, if the confidence of its bin were right: it is long where
-    there are few examples. A bar that ends beyond it is off by more than chance explains, and the gap to the mean confidence
-    is coloured: above the bar where the classifier is overconfident, at its top where it is underconfident. The
-    strip below shows what share of the examples lies in each bin, and the line above the scores, because the calibration
-    error alone does not tell a good classifier from a useless one.
+    The grey whiskers are where the bars would end if the confidence were right: all of them together, 95 times out of 100. They
+    are long where there are few examples. If a bar ends beyond its whisker, and the test of calibration rejects as well
+    (``scores.kce_p_value``), the gap to the mean confidence is coloured: above the bar where the classifier is overconfident,
+    at its top where it is underconfident. The strip below shows what share of the examples lies in each bin, and the line
+    above the scores, because the calibration error alone does not tell a good classifier from a useless one.
 
     Args:
         bins: what `reliability_bins` found.
         scores: what `evaluate` found on the same predictions; the ECE is shown with its interval where they have one.
         name: a title, such as the name of the classifier.
-        level: how often a bar ends in the band if the confidence of its bin is right.
+        level: how often all bars end within their whiskers if the confidence is right.
 
     Attributes:
         ax_: the axes of the diagram, once drawn.
@@ -183,14 +184,13 @@ class ReliabilityDisplay:
 
     def _draw_bars(self, ax: Axes) -> None:
         width = 1 / len(self.bins.count)
-        columns = (self.bins.confidence, self.bins.accuracy, *self.bins.consistency_band(self.level))
-        for left, confidence, accuracy, low, high in self._filled(*columns):
+        for left, confidence, accuracy, off in self._filled(self.bins.confidence, self.bins.accuracy, self._beyond_chance()):
             ax.bar(left, accuracy, width, align="edge", label="_accuracy", zorder=2, **_ACCURACY)
             ax.hlines(accuracy, left, left + width, color=BLUE, linewidth=1.6, label="_level", zorder=4)
             gap = confidence - accuracy
             if gap == 0:
                 continue
-            style = _BY_CHANCE if low <= accuracy <= high else _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
+            style = _BY_CHANCE if not off else _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
             ax.bar(left, abs(gap), width, min(accuracy, confidence), align="edge", label="_gap", zorder=3, **style)
 
     def _draw_bands(self, ax: Axes) -> None:
@@ -200,13 +200,8 @@ class ReliabilityDisplay:
             ax.bar(middle, high - low, _WHISKER * width, low, label="_band", zorder=5, **_BAND)
             ax.hlines((low, high), middle - width / 5, middle + width / 5, label="_band edge", zorder=6, **_BAND_EDGE)
 
-    def _beyond_chance(self) -> set[str]:
-        """Which kinds of gap there are that chance does not explain."""
-        columns = (self.bins.accuracy, *self.bins.consistency_band(self.level))
-        rows = self._filled(*columns)
-        return {"overconfident" for _, accuracy, low, _ in rows if accuracy < low} | {
-            "underconfident" for _, accuracy, _, high in rows if accuracy > high
-        }
+    def _beyond_chance(self) -> Tensor:
+        return beyond_chance(self.bins, self.scores.kce_p_value, self.level)
 
     def _filled(self, *columns: Tensor) -> list[tuple[float, ...]]:
         """The left edge and those columns of each bin that is not empty."""
@@ -255,16 +250,17 @@ def legend_entries(displays: Sequence[ReliabilityDisplay], *, bands: bool) -> tu
     from matplotlib.patches import Patch
 
     entries: dict[str, Artist] = {"accuracy": Patch(**_ACCURACY)}
-    found = {way for display in displays for way in display._beyond_chance()}
+    gaps = [gap for display in displays for gap in display.bins.gap[display._beyond_chance()].tolist()]
+    present = {"overconfident": any(gap > 0 for gap in gaps), "underconfident": any(gap < 0 for gap in gaps)}
     entries |= {
         name: Patch(**style)
         for name, style in (("overconfident", _OVERCONFIDENT), ("underconfident", _UNDERCONFIDENT))
-        if name in found
+        if present[name]
     }
     entries["calibrated"] = Line2D([], [], **_DIAGONAL)
     if bands:
         levels = " / ".join(f"{level:.3g}" for level in sorted({100 * display.level for display in displays}))
-        entries[f"chance ({levels} %)"] = Line2D([], [], linestyle="none", marker="|", markersize=9, color=GREY)
+        entries[f"chance, all bars ({levels} %)"] = Line2D([], [], linestyle="none", marker="|", markersize=9, color=GREY)
     return list(entries.values()), list(entries)
 
 

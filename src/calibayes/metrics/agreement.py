@@ -6,15 +6,21 @@ calibrated, and only where that is rejected may the interval of an error exclude
 errors are zero, so this is closed testing: the chance that any interval excludes zero wrongly is at most that of the one test,
 which is what Holm's correction guarantees, without dividing the level among the metrics.
 
+A bar of a reliability diagram follows the same rule: it is off beyond chance only where the test rejects and the bar lies
+outside a band that holds all bars of a calibrated classifier together.
+
 Calibration class by class is another hypothesis. The classwise ECE decides there.
 """
 
 from __future__ import annotations
 
+from torch import Tensor
+
+from calibayes.metrics.bins import ReliabilityBins
 from calibayes.metrics.calibration_test import rejects
 from calibayes.metrics.intervals import Interval
 
-__all__ = ["CLASS_ERRORS", "CONFIDENCE_ERRORS", "agreed", "excludes_zero"]
+__all__ = ["CLASS_ERRORS", "CONFIDENCE_ERRORS", "agreed", "beyond_chance", "excludes_zero"]
 
 CONFIDENCE_ERRORS = (
     "overconfidence", "ece", "ece_equal_mass", "mce", "rms_calibration_error", "ece_squared_debiased", "smooth_ece", "mmce",
@@ -35,6 +41,18 @@ def agreed(ends: dict[str, Interval], p_value: float, level: float) -> dict[str,
     if "ece_classwise" in ends and not excludes_zero(ends["ece_classwise"]):
         zero |= set(CLASS_ERRORS)
     return {name: _with_zero(each) if name in zero else each for name, each in ends.items()}
+
+
+def beyond_chance(bins: ReliabilityBins, p_value: float, level: float) -> Tensor:
+    """Return, for each bin, True if its gap is larger than chance explains.
+
+    Args:
+        bins: of a reliability diagram.
+        p_value: of "calibrated", by `calibration_p_value`, on the same examples.
+        level: "calibrated" is rejected where the p-value is at most ``1 - level``.
+    """
+    low, high = bins.consistency_band(level)
+    return ((bins.accuracy < low) | (bins.accuracy > high)) & rejects(p_value, level)
 
 
 def excludes_zero(ends: Interval) -> bool:

@@ -19,9 +19,9 @@ _STRIP_TOP, _STRIP_BOTTOM = 302, 362
 def reliability_chart(model: dict[str, Any], key: str, *, top_share: float, level: float) -> str:
     """The diagram of one model as SVG.
 
-    A bar is the accuracy of the answers in its bin; the grey whisker, where the accuracy would lie by chance if the confidence
-    were right. The gap to the mean confidence is coloured where the bar ends beyond the whisker. Empty bins stay empty. The
-    strip below shows the share of the answers in each bin.
+    A bar is the accuracy of the answers in its bin; the grey whiskers, where all bars together would end by chance if the
+    confidence were right. The gap to the mean confidence is coloured where the bar ends beyond its whisker and the test of
+    calibration rejects. Empty bins stay empty. The strip below shows the share of the answers in each bin.
 
     Args:
         model: one of the study's models.
@@ -54,7 +54,7 @@ def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
         >>> entry |= {"confidence": 0.86, "accuracy": 0.7, "band": [0.7, 0.95]}
         >>> [line.replace("\u00a0", " ") for line in bin_lines(entry, 0.95)]  # doctest: +NORMALIZE_WHITESPACE
         ['Confidence 80.0 to 90.0 %', '40 answers, 40.0 % of all', 'mean confidence 86.0 %', 'right 70.0 %',
-         'gap +16.0 points, overconfident', '95 % band 70.0 to 95.0 %']
+         'gap +16.0 points, overconfident', 'by chance 70.0 to 95.0 % (95 %, all bars together)']
     """
     gap = entry["confidence"] - entry["accuracy"]
     reading = ", overconfident" if gap > 0 else ", underconfident" if gap < 0 else ""
@@ -67,7 +67,7 @@ def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
     ]
     if entry["band"] is not None:
         low, high = entry["band"]
-        lines.append(f"{100 * level:g}\u00a0% band {100 * low:.1f} to {percent(high)}")
+        lines.append(f"by chance {100 * low:.1f} to {percent(high)} ({100 * level:g}\u00a0%, all bars together)")
     return lines
 
 
@@ -86,7 +86,7 @@ def _bar(group: Element, entry: dict[str, Any], strip: Scale) -> None:
     if confidence != accuracy:
         low, high = sorted((confidence, accuracy))
         kind = "over" if confidence > accuracy else "under"
-        chance = " chance" if band is not None and band[0] <= accuracy <= band[1] else ""
+        chance = "" if entry["beyond_chance"] else " chance"
         add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_=f"gap {kind}{chance}")
     add(group, "path", d=f"M{left:.2f} {_Y(accuracy):.2f}h{width:.2f}", class_="level")
     if band is not None:

@@ -14,6 +14,7 @@ import torch
 import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import Array, Difference, ReliabilityBins, RiskCoverage, Scores
+from calibayes.metrics.agreement import beyond_chance
 from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
@@ -213,13 +214,13 @@ def _model(model: Model, level: float) -> dict[str, Any]:
             for name, value in scores.values.items()
         },
         "temperature": None if model.temperature is None else vars(model.temperature),
-        "reliability": _bins(model.reliability, level),
+        "reliability": _bins(model.reliability, scores.kce_p_value, level),
         "risk_coverage": _thinned(model.risk_coverage),
         "per_class": [vars(each) for each in scores.per_class],
     }
 
 
-def _bins(bins: ReliabilityBins, level: float) -> list[dict[str, Any]]:
+def _bins(bins: ReliabilityBins, p_value: float, level: float) -> list[dict[str, Any]]:
     columns = {
         "left": bins.edges[:-1],
         "right": bins.edges[1:],
@@ -228,6 +229,7 @@ def _bins(bins: ReliabilityBins, level: float) -> list[dict[str, Any]]:
         "confidence": bins.confidence,
         "accuracy": bins.accuracy,
         "band": torch.stack(bins.consistency_band(level), -1),
+        "beyond_chance": beyond_chance(bins, p_value, level),
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     entries = [dict(zip(columns, row, strict=True)) for row in rows]
