@@ -218,7 +218,8 @@ class EvaluationSettings:
         own = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), self.seed, "order")) if exact else None
         tally.update(found, own)
         block = own[order] if own is not None and order is not None else None
-        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy, self.seed)
+        alone = found if exact else None
+        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy, self.seed, alone)
 
 
 @in_one_thread

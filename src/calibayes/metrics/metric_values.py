@@ -9,6 +9,7 @@ from torch import Tensor
 from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.confidence_cells import Cells, equal_mass_bins, equal_mass_residuals
 from calibayes.metrics.kernel_errors import residual_features, unbiased, weighted_features
+from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth_error import smooth_error
 from calibayes.metrics.tally import PARTS, Tally
@@ -32,6 +33,7 @@ class EvaluationSample:
     kernel_width: float
     target_accuracy: float
     seed: int = 0
+    predictions: Predictions | None = None  # if each of them has a block of its own
 
     @property
     def squares(self) -> Tensor:
