@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -20,7 +21,9 @@ from tests.test_cli import COMMAND, run
 from typer.testing import CliRunner, Result
 
 from calibayes.cli import app
+from calibayes.commands.evaluate import evaluate as command
 from calibayes.metrics import METRICS, differences, evaluate
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.score_table import shown
 from calibayes.report import study
 from calibayes.report.study_text import show
@@ -242,3 +245,8 @@ def test_no_number_is_cut_however_narrow_the_terminal_and_long_the_names(width: 
             low, high = (shown(metric.name, end) for end in interval)
             assert said.count(f"({low} to {high})") >= 4, metric.name
     assert said.count("+0.0000 ") == 6 * 6
+
+
+def test_the_command_has_the_default_number_of_bins() -> None:
+    """It is written out there, because the help must not wait for PyTorch."""
+    assert inspect.signature(command).parameters["bins"].default == DEFAULT_BINS
