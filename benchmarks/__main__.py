@@ -27,10 +27,11 @@ _SECTIONS = {
     "posthoc": "benchmarks.posthoc",
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
+    "calibration-test": "benchmarks.calibration_test",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "ensemble-scaling", "posthoc", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "ensemble-scaling", "posthoc", "calibration-test", *_BEFORE)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -20,7 +21,9 @@ from tests.test_cli import COMMAND, run
 from typer.testing import CliRunner, Result
 
 from calibayes.cli import app
+from calibayes.commands.evaluate import evaluate as command
 from calibayes.metrics import METRICS, differences, evaluate
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.score_table import shown
 from calibayes.report import study
 from calibayes.report.study_text import show
@@ -47,8 +50,10 @@ def test_the_verdict_comes_first_in_plain_words_then_the_table(tmp_path: Path) -
     scores = evaluate(SHARP, TARGETS)
     lines = done.stdout.splitlines()
     says, right = f"{100 * scores.confidence:.0f} %", f"{100 * scores.accuracy:.0f} %"
-    assert lines[0].startswith(f"Overconfident: it says {says}, it is right {right}; a temperature of 2")
-    assert lines[0].endswith("would fix most of it.")
+    assert lines[0].startswith(f"Overconfident: it says {says}, it is right {right} (a gap of ")
+    words = " ".join(lines[:3])
+    assert "p ≤ 0.001); a temperature of 2" in words
+    assert "would fix most of it." in words
     assert "800 examples, 4 classes; labels from 'label'" in done.stderr
     for metric in METRICS:
         assert any(line.strip().startswith(scores.title(metric.name)) for line in lines), metric.name
@@ -67,7 +72,13 @@ def test_json_is_the_numbers_of_the_library(tmp_path: Path) -> None:
     assert {name: each["value"] for name, each in model["scores"].items()} == pytest.approx(scores.values, rel=1e-9)
     for name, (low, high) in scores.intervals.items():
         assert (model["scores"][name]["low"], model["scores"][name]["high"]) == pytest.approx((low, high), rel=1e-6, abs=1e-12)
-    assert found["data"] == {"n": 800, "classes": 4, "class_names": NAMES, "files": [str(tmp_path / "sharp.csv")]}
+    assert found["data"] == {
+        "n": 800,
+        "classes": 4,
+        "class_names": NAMES,
+        "files": [str(tmp_path / "sharp.csv")],
+        "pairs": False,
+    }
     assert found["differences"] == []
     assert sum(each["count"] for each in model["reliability"]) == 800
 
@@ -236,3 +247,8 @@ def test_no_number_is_cut_however_narrow_the_terminal_and_long_the_names(width: 
             low, high = (shown(metric.name, end) for end in interval)
             assert said.count(f"({low} to {high})") >= 4, metric.name
     assert said.count("+0.0000 ") == 6 * 6
+
+
+def test_the_command_has_the_default_number_of_bins() -> None:
+    """It is written out there, because the help must not wait for PyTorch."""
+    assert inspect.signature(command).parameters["bins"].default == DEFAULT_BINS

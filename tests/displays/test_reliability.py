@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -61,7 +62,6 @@ def test_gaps_reach_from_accuracy_to_confidence() -> None:
     too_sure, not_sure_enough = found
     assert (too_sure.get_y(), too_sure.get_height()) == pytest.approx((0.0, 0.55625))
     assert (not_sure_enough.get_y(), not_sure_enough.get_height()) == pytest.approx((0.75, 0.25))
-    assert too_sure.get_hatch() != not_sure_enough.get_hatch(), "told apart without colour"
 
 
 @pytest.mark.parametrize("bins", [1, 10, 15, 40])
@@ -86,10 +86,11 @@ def test_the_band_is_where_the_bars_would_end_if_the_confidence_were_right(
     filled = made.bins.count > 0
     assert not bool(filled.all())
     found = bars(drawn(made).ax_, "_band")
-    assert [bar.get_x() for bar in found] == pytest.approx(made.bins.edges[:-1][filled].tolist())
+    middles = (made.bins.edges[:-1] + made.bins.edges[1:])[filled] / 2
+    assert [bar.get_x() + bar.get_width() / 2 for bar in found] == pytest.approx(middles.tolist())
     assert [bar.get_y() for bar in found] == pytest.approx(low[filled].tolist())
     assert [bar.get_y() + bar.get_height() for bar in found] == pytest.approx(high[filled].tolist())
-    assert legend_of(drawn(made).ax_.get_legend())[-1] == f"chance ({100 * level:g} %)"
+    assert legend_of(drawn(made).ax_.get_legend())[-1] == f"chance, all bars ({100 * level:g} %)"
 
 
 def test_the_band_can_be_left_out() -> None:
@@ -204,17 +205,24 @@ def legend_of(legend: Any) -> list[str]:
     return [text.get_text() for text in legend.get_texts()]
 
 
-def test_the_legend_names_what_is_there() -> None:
-    assert legend_of(drawn(display()).ax_.get_legend()) == [
-        "accuracy",
-        "overconfident",
-        "underconfident",
-        "calibrated",
-        "chance (95 %)",
-    ]
-    wrong = ReliabilityDisplay.from_predictions(PROBS, 1 - TARGETS.clamp(max=0), intervals=False)
-    assert legend_of(drawn(wrong).ax_.get_legend()) == ["accuracy", "overconfident", "calibrated", "chance (95 %)"]
+def test_only_gaps_beyond_chance_are_coloured_and_named() -> None:
+    """Two examples of a kind show nothing; forty do."""
+    few = drawn(display())
+    assert legend_of(few.ax_.get_legend()) == ["accuracy", "calibrated", "chance, all bars (95 %)"]
+    many = drawn(ReliabilityDisplay.from_predictions(PROBS.repeat(20, 1), TARGETS.repeat(20), bins=5, intervals=False))
+    coloured = ["accuracy", "overconfident", "underconfident", "calibrated", "chance, all bars (95 %)"]
+    assert legend_of(many.ax_.get_legend()) == coloured
+    plain, (over, under) = bars(few.ax_, "_gap"), bars(many.ax_, "_gap")
+    assert all(tuple(bar.get_facecolor())[-1] == 0 for bar in plain), "an outline"
+    assert over.get_facecolor() != under.get_facecolor()
     assert display().plot(Figure().add_subplot(), legend=False).ax_.get_legend() is None
+
+
+def test_no_bar_is_coloured_where_the_test_of_calibration_does_not_reject() -> None:
+    found = ReliabilityDisplay.from_predictions(PROBS.repeat(20, 1), TARGETS.repeat(20), bins=5, intervals=False)
+    same = ReliabilityDisplay(bins=found.bins, scores=replace(found.scores, kce_p_value=0.06))
+    assert all(tuple(bar.get_facecolor())[-1] == 0 for bar in bars(drawn(same).ax_, "_gap"))
+    assert "overconfident" not in legend_of(same.ax_.get_legend())
 
 
 @pytest.mark.parametrize(("width", "height"), [(2.2, 3.2), (4.2, 5.6), (6.4, 4.8), (3.0, 3.0)])

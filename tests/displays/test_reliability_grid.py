@@ -44,7 +44,7 @@ def test_a_grid_shares_its_axes_and_labels_the_outer_ones() -> None:
     assert [one.ax_.get_ylabel() for one in displays] == ["accuracy", "", "accuracy"]
     assert [one.histogram_ax_.get_xlabel() for one in displays] == ["", "confidence", "confidence"]
     assert [[text.get_text() for text in legend.get_texts()] for legend in figure.legends] == [
-        ["accuracy", "overconfident", "underconfident", "calibrated", "chance (95 %)"]
+        ["accuracy", "calibrated", "chance, all bars (95 %)"]
     ]
     assert all(one.ax_.get_legend() is None for one in displays)
 
@@ -66,7 +66,7 @@ def test_panels_of_a_grid_do_not_overlap(intervals: bool, inside: Callable[[Figu
 def test_a_grid_without_the_band() -> None:
     displays = [display(), display()]
     (legend,) = reliability_grid(displays, bands=False).legends
-    assert "chance (95 %)" not in [text.get_text() for text in legend.get_texts()]
+    assert "chance, all bars (95 %)" not in [text.get_text() for text in legend.get_texts()]
     assert {container.get_label() for one in displays for container in one.ax_.containers} == {"_accuracy", "_gap"}
 
 

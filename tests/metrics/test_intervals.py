@@ -184,13 +184,6 @@ def test_a_single_example_has_no_interval_but_a_value() -> None:
     assert scores.intervals["accuracy"].low < 0.3
 
 
-def test_p_values_of_a_calibrated_model_are_uniform_and_of_another_small() -> None:
-    calibrated = np.array([kce_p_value(*classifier(1000, 1.0, seed=seed), seed=seed) for seed in range(400)])
-    for level in (0.05, 0.1, 0.5, 0.9):
-        assert np.mean(calibrated < level) == pytest.approx(level, abs=3.5 * math.sqrt(level * (1 - level) / 400))
-    assert kce_p_value(*classifier(4000, 0.5, seed=0)) < 0.01
-
-
 def test_the_debiased_error_has_no_bias_where_confidences_are_those_of_bins() -> None:
     middles = torch.tensor([0.55, 0.65, 0.75, 0.85, 0.95], dtype=torch.float64)
     r = middles[torch.arange(100) % 5]
@@ -274,7 +267,7 @@ def test_sure_and_calibrated_is_not_called_under_confident(confidence: float) ->
         gap = confidence_interval("overconfidence", probs, targets, replicates=100, seed=seed)
         wrong["overconfidence"] += not gap.low <= 0 <= gap.high
         wrong["ece"] += confidence_interval("ece", probs, targets, replicates=100, seed=seed).low > 0
-        wrong["p"] += kce_p_value(probs, targets, seed=seed) < 0.001
+        wrong["p"] += kce_p_value(probs, targets, seed=seed) <= 0.01
     assert wrong["overconfidence"] <= 12
     assert wrong["ece"] <= 9
     assert wrong["p"] <= 5

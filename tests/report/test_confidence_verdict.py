@@ -19,10 +19,18 @@ BASE = evaluate(*classifier(50, 1.0, seed=0), intervals=False)
 MOST = TemperatureEffect(1.74, 0.081, 0.012, 0.9)
 
 
-def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: tuple[float, float]) -> Scores:
+def scores(
+    confidence: float,
+    accuracy: float,
+    gap: tuple[float, float],
+    error: tuple[float, float],
+    p: float = 0.001,
+    classwise: tuple[float, float] = (0.0, 0.02),
+) -> Scores:
     values = {name: getattr(BASE, name) for name in ("n", "classes", "bins", "k", "target_accuracy")} | BASE.values
-    values |= {"confidence": confidence, "accuracy": accuracy}
+    values |= {"confidence": confidence, "accuracy": accuracy, "overconfidence": confidence - accuracy, "kce_p_value": p}
     known = {"overconfidence": Interval(*gap), "ece": Interval(*error), "accuracy": Interval(accuracy, accuracy)}
+    known["ece_classwise"] = Interval(*classwise)
     return Scores(**values, level=0.95, intervals=known)
 
 
@@ -33,73 +41,109 @@ def scores(confidence: float, accuracy: float, gap: tuple[float, float], error: 
             scores(0.91, 0.83, (0.06, 0.1), (0.06, 0.1)),
             MOST,
             "over-confident",
-            "Overconfident: it says 91 %, it is right 83 %; a temperature of 1.7 would fix most of it.",
+            "Overconfident: it says 91 %, it is right 83 % (a gap of 6 to 10 points, p ≤ 0.001); a temperature of 1.7 "
+            "would fix "
+            "most of it.",
         ),
         (
-            scores(0.7, 0.8, (-0.12, -0.08), (0.08, 0.12)),
+            scores(0.7, 0.8, (-0.12, -0.08), (0.08, 0.12), 0.012, (0.02, 0.04)),
             TemperatureEffect(0.61, 0.1, 0.07, 0.3),
             "under-confident",
-            "Underconfident: it says 70 %, it is right 80 %; a temperature of 0.61 would fix part of it.",
+            "Underconfident: it says 70 %, it is right 80 % (a gap of 8 to 12 points, p = 0.012); a temperature of "
+            "0.61 would fix "
+            "part of it. The probabilities of single classes are miscalibrated too (classwise ECE 2 % to 4 %).",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             TemperatureEffect(1.1, 0.1, 0.1, 0.05),
             "over-confident",
-            "Overconfident: it says 90 %, it is right 80 %; a temperature would not fix it.",
+            "Overconfident: it says 90 %, it is right 80 % (a gap of 8 to 12 points, p ≤ 0.001); a temperature would "
+            "not fix it.",
+        ),
+        (
+            scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
+            TemperatureEffect(1.5, 0.067, 0.08, 0.7),  # the ECE would rise
+            "over-confident",
+            "Overconfident: it says 90 %, it is right 80 % (a gap of 8 to 12 points, p ≤ 0.001); a temperature would "
+            "not fix it.",
         ),
         (
             scores(0.9, 0.0, (0.88, 0.91), (0.88, 0.91)),
             TemperatureEffect(1e4, 0.9, 0.2, 0.8),
             "over-confident",
-            "Overconfident: it says 90 %, it is right 0.0 %; a temperature would not fix it. That is worse than "
-            "guessing: are the labels in the same order as the predictions?",
+            "Overconfident: it says 90 %, it is right 0.0 % (a gap of 88 to 91 points, p ≤ 0.001); a temperature "
+            "would not fix it. "
+            "That is worse than guessing: are the labels in the same order as the predictions?",
         ),
         (
             scores(0.9, 1.0, (-0.12, -0.08), (0.08, 0.12)),
             TemperatureEffect(1e-4, 0.1, 0.0, 1.0),
             "under-confident",
-            "Underconfident: it says 90 %, it is right 100.0 %; there were no errors, so no temperature can be fitted.",
+            "Underconfident: it says 90 %, it is right 100.0 % (a gap of 8 to 12 points, p ≤ 0.001); there were no "
+            "errors, so no "
+            "temperature can be fitted.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             TemperatureEffect(1.02, 0.1, 0.02, 0.7),
             "over-confident",
-            "Overconfident: it says 90 %, it is right 80 %; a temperature of 1.02 would fix most of it.",
+            "Overconfident: it says 90 %, it is right 80 % (a gap of 8 to 12 points, p ≤ 0.001); a temperature of "
+            "1.02 would fix "
+            "most of it.",
         ),
         (
             scores(0.9, 0.8, (0.08, 0.12), (0.08, 0.12)),
             TemperatureEffect(0.9999, 0.1, 0.02, 0.7),
             "over-confident",
-            "Overconfident: it says 90 %, it is right 80 %; a temperature would not fix it.",
+            "Overconfident: it says 90 %, it is right 80 % (a gap of 8 to 12 points, p ≤ 0.001); a temperature would "
+            "not fix it.",
         ),
         (
-            scores(0.8, 0.8, (-0.01, 0.01), (0.04, 0.06)),
+            scores(0.8, 0.8, (-0.01, 0.01), (0.04, 0.06), 0.02),
             None,
             "mixed",
-            "Mixed: on average it says 80 % and is right 80 %, but it is overconfident in some places and underconfident in "
-            "others (ECE 4 % to 6 %).",
+            "Miscalibrated (p = 0.020): on average it says 80 % and is right 80 %, but it is overconfident at some "
+            "confidences and "
+            "underconfident at others (ECE 4 % to 6 %).",
+        ),
+        (
+            scores(0.8, 0.77, (-0.01, 0.07), (0.0, 0.09), 0.04),
+            MOST,
+            "miscalibrated",
+            "Miscalibrated (p = 0.040), but it takes more examples to say in which way: it says 80 % and is right 77 "
+            "%, and its "
+            "calibration error (ECE) is at most 9 %.",
         ),
         (
             scores(0.804, 0.8, (0.003, 0.005), (0.003, 0.006)),
             MOST,
-            "calibrated",
-            "Calibrated: it says 80 % and is right 80 %; its calibration error (ECE) is at most 0.6 %.",
+            "nearly calibrated",
+            "Nearly calibrated: it says 80 % and is right 80 %. It is slightly overconfident (p ≤ 0.001), but its calibration "
+            "error (ECE) is at most 0.6 %.",
         ),
         (
-            scores(0.8, 0.79, (-0.01, 0.02), (0.0, 0.03)),
+            scores(0.804, 0.8, (-0.003, 0.005), (0.0, 0.006), 0.3),
             MOST,
             "calibrated",
-            "No sign of miscalibration: it says 80 % and is right 79 %; its calibration error (ECE) is at most 3 %.",
+            "Calibrated: it says 80 % and is right 80 % (p = 0.300); its calibration error (ECE) is at most 0.6 %.",
         ),
         (
-            scores(0.8, 0.7, (-0.05, 0.25), (0.0, 0.3)),
+            scores(0.8, 0.79, (-0.01, 0.02), (0.0, 0.03), 0.051, (0.01, 0.03)),
+            MOST,
+            "calibrated",
+            "No sign of miscalibration: it says 80 % and is right 79 % (p = 0.051); its calibration error (ECE) is at "
+            "most 3 %. "
+            "But the probabilities of single classes are miscalibrated (classwise ECE 1 % to 3 %).",
+        ),
+        (
+            scores(0.8, 0.7, (-0.05, 0.25), (0.0, 0.3), 0.4),
             MOST,
             "unclear",
-            "Too few examples to tell: it says 80 % and is right 70 %, and its calibration error (ECE) may be anything "
-            "up to 30 %.",
+            "Too few examples to tell: it says 80 % and is right 70 %. That is no sign of miscalibration (p = 0.400), but its "
+            "calibration error (ECE) may be up to 30 %.",
         ),
         (
-            scores(0.8, 1.0, (math.nan, math.nan), (math.nan, math.nan)),
+            scores(0.8, 1.0, (math.nan, math.nan), (math.nan, math.nan), math.nan),
             None,
             "unclear",
             "Too few examples to tell: it says 80 % and is right 100.0 %, and its calibration error (ECE) may be anything.",

@@ -28,6 +28,12 @@ def evaluate(
     logits: Annotated[
         bool | None, option("Whether the columns hold logits or probabilities.", "by their names", "--logits/--probabilities")
     ] = None,
+    confidence_column: Annotated[
+        str | None, option("A column of confidences, if there are no probabilities of classes.", "confidence")
+    ] = None,
+    correct_column: Annotated[
+        str | None, option("The column that says which answers are right, next to one of confidences.", "correct")
+    ] = None,
     weights: Annotated[str | None, typer.Option(help="A column with the weight of each row.")] = None,
     id: Annotated[str | None, typer.Option(help="A column to match the rows of several files by.")] = None,
     positive: Annotated[str | None, typer.Option(help="The class that a single column of probabilities belongs to.")] = None,
@@ -49,14 +55,17 @@ def evaluate(
     The file has a column with the true class, and one with the probability of each class (or of one of two). They are
     found by their names (label, p_cat, p_dog, …), or set with options. Several files hold the predictions of several
     classifiers for the same examples; their differences are shown too.
+    A file may also have only a column of confidences and one that says which answers are right, such as those of a
+    language model; they are found by the names confidence and correct.
 
         calibayes evaluate predictions.csv --report page.html
     """
-
     from calibayes.checks import fraction, positive_integer
     from calibayes.data.predictions import align, read_predictions
+    from calibayes.data.predictions.read_pairs import pair_tables
     from calibayes.metrics.bootstrap import MOST_REPLICATES
     from calibayes.metrics.evaluate import MOST_BINS
+    from calibayes.metrics.pairs import as_pairs
     from calibayes.report import study, write_page
     from calibayes.report.study_text import show
 
@@ -66,23 +75,28 @@ def evaluate(
     positive_integer("--replicates", replicates, MOST_REPLICATES)
     fraction("--level", level)
     fraction("--target-accuracy", target_accuracy)
-    options = given.typed_in(ctx, ("label", "columns", "logits", "weights", "id", "positive", *given.TABLE_OPTIONS))
-    tables = align([read_predictions(path, **options) for path in files])
+    read_options = given.typed_in(ctx, given.TABLE_OPTIONS)
+    pairs = pair_tables(
+        files, confidence_column, correct_column, {"--label": label, "--columns": columns, "--id": id}, weights, read_options
+    )
+    options = given.typed_in(ctx, ("label", "columns", "logits", "weights", "id", "positive")) | read_options
+    tables = [] if pairs else align([read_predictions(path, **options) for path in files])
     aside = status_console()
-    for table in tables:
+    for table in pairs or tables:
         print_line(aside, f"{table.path}: {table.describe()}")
     results = study(
-        {table.name: table.probs for table in tables},
-        tables[0].targets,
-        class_names=tables[0].class_names,
-        weights=tables[0].weights,
+        {table.name: as_pairs(table.confidence, table.correct, table.weights) for table in pairs}
+        or {table.name: table.probs for table in tables},
+        None if pairs else tables[0].targets,
+        class_names=None if pairs else tables[0].class_names,
+        weights=(pairs or tables)[0].weights,
         logits={table.name: table.logits for table in tables if table.logits is not None},
         bins=bins,
         level=level,
         replicates=replicates,
         seed=seed,
         target_accuracy=target_accuracy,
-        origin={"command": typed_command(), "files": [str(table.path) for table in tables]},
+        origin={"command": typed_command(), "files": [str(table.path) for table in pairs or tables]},
     )
     if report is not None:  # before anything is printed: a reader of the output may close the pipe
         write_page(results.to_dict(), report)

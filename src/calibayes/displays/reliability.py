@@ -13,8 +13,6 @@ from calibayes.displays.style import (
     BLUE,
     GREY,
     INK,
-    PALE_VERMILLION,
-    SKY,
     VERMILLION,
     add_legend,
     add_title,
@@ -25,6 +23,8 @@ from calibayes.displays.style import (
     side_in_inches,
 )
 from calibayes.metrics import Array, ReliabilityBins, Scores, evaluate, reliability_bins
+from calibayes.metrics.agreement import beyond_chance
+from calibayes.metrics.bins import DEFAULT_BINS
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -37,29 +37,32 @@ STRIP = 0.26  # how far below the diagram the histogram ends, as a share of the 
 LINE = 1.25  # the height of a line of scores, and
 _LETTER = 0.54  # the mean width of a letter in it, beside the size of the text
 
-_ACCURACY: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
+_ACCURACY: dict[str, Any] = {"facecolor": "#D3E3EF", "edgecolor": "white", "linewidth": 0.6}
 _DIAGONAL: dict[str, Any] = {"color": INK, "linestyle": (0, (4, 3)), "linewidth": 1}
-_OVERCONFIDENT: dict[str, Any] = {"facecolor": PALE_VERMILLION, "edgecolor": VERMILLION, "linewidth": 0.6, "hatch": "////"}
-_UNDERCONFIDENT: dict[str, Any] = {"facecolor": SKY, "edgecolor": BLUE, "linewidth": 0.6, "hatch": "\\\\\\\\"}
-_BAND: dict[str, Any] = {"facecolor": "#999999", "alpha": 0.4, "linewidth": 0}
-_BAND_EDGE: dict[str, Any] = {"color": INK, "linewidth": 0.6}
+# A gap that chance explains is pale: colour is for what the data show.
+_OVERCONFIDENT: dict[str, Any] = {"facecolor": VERMILLION, "edgecolor": "white", "linewidth": 0.6}
+_UNDERCONFIDENT: dict[str, Any] = {"facecolor": BLUE, "edgecolor": "white", "linewidth": 0.6}
+_BY_CHANCE: dict[str, Any] = {"facecolor": "none", "edgecolor": "#B8C4CE", "linewidth": 0.6}
+_BAND: dict[str, Any] = {"facecolor": GREY, "linewidth": 0}
+_BAND_EDGE: dict[str, Any] = {"color": GREY, "linewidth": 1.0}
+_WHISKER = 0.08  # the width of the band, as a share of the bin's
 
 
 class ReliabilityDisplay:
     """A reliability diagram: in each bin of confidence, how often the classifier is right.
 
-    A bar shows the accuracy of the examples in its bin, and the hatched part how far that is from their mean confidence:
-    above the bar where the classifier is overconfident, at its top where it is underconfident. Bars on the diagonal mean that
-    the confidence can be taken at its word. The grey band is where the bar would end, 95 times out of 100, if the
-    confidence of its bin were right: it is wide where there are few examples, and a bar that ends in it shows nothing. The
-    strip below shows what share of the examples lies in each bin, and the line above the scores, because the calibration
-    error alone does not tell a good classifier from a useless one.
+    A bar shows the accuracy of the examples in its bin. Bars on the diagonal mean that the confidence can be taken at its word.
+    The grey whiskers are where the bars would end if the confidence were right: all of them together, 95 times out of 100. They
+    are long where there are few examples. If a bar ends beyond its whisker, and the test of calibration rejects as well
+    (``scores.kce_p_value``), the gap to the mean confidence is coloured: above the bar where the classifier is overconfident,
+    at its top where it is underconfident. The strip below shows what share of the examples lies in each bin, and the line
+    above the scores, because the calibration error alone does not tell a good classifier from a useless one.
 
     Args:
         bins: what `reliability_bins` found.
         scores: what `evaluate` found on the same predictions; the ECE is shown with its interval where they have one.
         name: a title, such as the name of the classifier.
-        level: how often a bar ends in the band if the confidence of its bin is right.
+        level: how often all bars end within their whiskers if the confidence is right.
 
     Attributes:
         ax_: the axes of the diagram, once drawn.
@@ -93,7 +96,7 @@ class ReliabilityDisplay:
         probs: Array,
         targets: Array,
         *,
-        bins: int = 15,
+        bins: int = DEFAULT_BINS,
         weights: Array | None = None,
         name: str | None = None,
         intervals: bool = True,
@@ -121,7 +124,7 @@ class ReliabilityDisplay:
         X: Any,  # noqa: N803
         y: Any,
         *,
-        bins: int = 15,
+        bins: int = DEFAULT_BINS,
         weights: Array | None = None,
         name: str | None = None,
         intervals: bool = True,
@@ -181,19 +184,24 @@ class ReliabilityDisplay:
 
     def _draw_bars(self, ax: Axes) -> None:
         width = 1 / len(self.bins.count)
-        for left, confidence, accuracy in self._filled(self.bins.confidence, self.bins.accuracy):
+        for left, confidence, accuracy, off in self._filled(self.bins.confidence, self.bins.accuracy, self._beyond_chance()):
             ax.bar(left, accuracy, width, align="edge", label="_accuracy", zorder=2, **_ACCURACY)
+            ax.hlines(accuracy, left, left + width, color=BLUE, linewidth=1.6, label="_level", zorder=4)
             gap = confidence - accuracy
             if gap == 0:
                 continue
-            style = _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
+            style = _BY_CHANCE if not off else _OVERCONFIDENT if gap > 0 else _UNDERCONFIDENT
             ax.bar(left, abs(gap), width, min(accuracy, confidence), align="edge", label="_gap", zorder=3, **style)
 
     def _draw_bands(self, ax: Axes) -> None:
         width = 1 / len(self.bins.count)
         for left, low, high in self._filled(*self.bins.consistency_band(self.level)):
-            ax.bar(left, high - low, width, low, align="edge", label="_band", zorder=5, **_BAND)
-            ax.hlines((low, high), left, left + width, label="_band edge", zorder=6, **_BAND_EDGE)
+            middle = left + width / 2
+            ax.bar(middle, high - low, _WHISKER * width, low, label="_band", zorder=5, **_BAND)
+            ax.hlines((low, high), middle - width / 5, middle + width / 5, label="_band edge", zorder=6, **_BAND_EDGE)
+
+    def _beyond_chance(self) -> Tensor:
+        return beyond_chance(self.bins, self.scores.kce_p_value, self.level)
 
     def _filled(self, *columns: Tensor) -> list[tuple[float, ...]]:
         """The left edge and those columns of each bin that is not empty."""
@@ -242,14 +250,17 @@ def legend_entries(displays: Sequence[ReliabilityDisplay], *, bands: bool) -> tu
     from matplotlib.patches import Patch
 
     entries: dict[str, Artist] = {"accuracy": Patch(**_ACCURACY)}
-    if any(bool((display.bins.gap > 0).any()) for display in displays):
-        entries["overconfident"] = Patch(**_OVERCONFIDENT)
-    if any(bool((display.bins.gap < 0).any()) for display in displays):
-        entries["underconfident"] = Patch(**_UNDERCONFIDENT)
+    gaps = [gap for display in displays for gap in display.bins.gap[display._beyond_chance()].tolist()]
+    present = {"overconfident": any(gap > 0 for gap in gaps), "underconfident": any(gap < 0 for gap in gaps)}
+    entries |= {
+        name: Patch(**style)
+        for name, style in (("overconfident", _OVERCONFIDENT), ("underconfident", _UNDERCONFIDENT))
+        if present[name]
+    }
     entries["calibrated"] = Line2D([], [], **_DIAGONAL)
     if bands:
         levels = " / ".join(f"{level:.3g}" for level in sorted({100 * display.level for display in displays}))
-        entries[f"chance ({levels} %)"] = Patch(**_BAND)
+        entries[f"chance, all bars ({levels} %)"] = Line2D([], [], linestyle="none", marker="|", markersize=9, color=GREY)
     return list(entries.values()), list(entries)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,8 @@ __all__ = ["DEFAULT_BINS", "ReliabilityBins", "equal_width", "place", "reliabili
 
 DEFAULT_BINS = 15
 """The number of bins of the ECE and every other binned error, unless another is asked for."""
+
+_HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,23 +81,31 @@ class ReliabilityBins:
         return float((self.share[several] * terms).sum())
 
     def consistency_band(self, level: float = 0.95) -> tuple[Tensor, Tensor]:
-        """The range in which the accuracy of each bin would lie, at this level, if the confidence were right (NaN where empty).
+        """The ranges in which the accuracies of all bins would lie, at this level, if the confidence were right.
 
         The number of right decisions among $n_m$ examples that are each right with probability $\\mathrm{conf}_m$ is
-        binomial. A bar outside the band is evidence against the confidence of its bin; of many bars, some lie outside
-        by chance.
+        binomial, and the bins are independent. Every range leaves out the same probability on either side, the largest one
+        with which all bars together lie within at this level. So a single bar outside is evidence, however many bars there
+        are. NaN where a bin is empty.
 
         Args:
-            level: the probability of lying within, bin by bin.
+            level: the probability that the accuracies of all bins lie within.
         """
         from scipy.stats import binom
 
-        tail = (1 - fraction("level", level)) / 2
-        trials = self.effective.round().clamp_min(1).numpy()
-        confidence = self.confidence.clamp(0, 1).numpy()
-        low, high = (torch.from_numpy(binom.ppf(q, trials, confidence) / trials) for q in (tail, 1 - tail))
-        empty = self.weight == 0
-        return low.masked_fill(empty, torch.nan), high.masked_fill(empty, torch.nan)
+        level, filled = fraction("level", level), self.weight > 0
+        trials = self.effective[filled].round().clamp_min(1).numpy()
+        distribution = binom(trials, self.confidence[filled].clamp(0, 1).numpy())
+        # Between independent bins that are drawn from continuous distributions, and a single bin.
+        smallest, largest = (1 - level ** (1 / len(trials))) / 2, (1 - level) / 2
+        for _ in range(_HALVINGS):
+            tail = (smallest + largest) / 2
+            low, high = distribution.ppf(tail), distribution.ppf(1 - tail)
+            within = (distribution.cdf(high) - distribution.cdf(low - 1)).prod()
+            smallest, largest = (tail, largest) if within >= level else (smallest, tail)
+        ends = torch.full((2, len(filled)), torch.nan, dtype=torch.float64)
+        ends[:, filled] = torch.from_numpy(np.stack((distribution.ppf(smallest), distribution.ppf(1 - smallest))) / trials)
+        return ends[0], ends[1]
 
 
 def reliability_bins(

@@ -13,7 +13,7 @@ from calibayes.metrics.confidence_cells import equal_mass_bins, equal_mass_resid
 from calibayes.metrics.intervals import Draws, NormDraws, PlainDraws, SquaredNormDraws
 from calibayes.metrics.kernel_errors import residual_features, weighted_features
 from calibayes.metrics.metric_values import EvaluationSample
-from calibayes.metrics.null_distribution import null_of_bins, null_of_cells, null_of_classes
+from calibayes.metrics.null_distribution import null_of_bins, null_of_blocks, null_of_cells, null_of_labels
 from calibayes.metrics.scaled_gaps import AbsoluteGaps, EuclideanGaps, LargestGap
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth_error import SmoothGaps
@@ -53,7 +53,7 @@ def draws(
             folded = torch.zeros(tally.class_blocks, dtype=torch.float64)
             folded.index_add_(0, torch.arange(tally.blocks) % tally.class_blocks, tally.block_weight)
             class_counts = replicate_counts(folded, fewer, seed, "classes")
-        resampled |= _of_classes(tally, class_counts, seed)
+        resampled |= _of_classes(sample, class_counts, seed)
     if "cells" in parts:
         resampled |= _of_cells(sample, measured, counts, seed)
     return resampled
@@ -90,10 +90,14 @@ def _of_bins(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
     }
 
 
-def _of_classes(tally: Tally, counts: Tensor, seed: int) -> dict[str, Draws]:
+def _of_classes(sample: EvaluationSample, counts: Tensor, seed: int) -> dict[str, Draws]:
+    tally = sample.tally
     whole, each, even = tally.classwise(), tally.classwise(counts), 1 / tally.classes
     gaps, replicated = whole.residual.flatten(), each.residual.flatten(1)
-    null = null_of_classes(whole, tally.unit, len(counts), seed).flatten(1)
+    if sample.predictions is None:
+        null = null_of_blocks(tally.null_by_class, len(counts), seed) / tally.weight
+    else:
+        null = null_of_labels(sample.predictions, tally.bins, len(counts), seed)
     scale = whole.inverse_root.flatten()
     return {
         "brier_reliability": SquaredNormDraws(NormDraws(EuclideanGaps(gaps * scale, replicated * scale, null * scale))),
@@ -110,7 +114,8 @@ def _of_cells(sample: EvaluationSample, measured: dict[str, float], counts: Tens
     tally, width, accuracy = sample.tally, sample.kernel_width, sample.target_accuracy
     each = sample.resampled(counts)
     whole = sample.cells if sample.block is not None else tally.cells()
-    null = null_of_cells(whole, tally.unit, len(counts), seed)
+    squares = whole.mass.square() if sample.block is not None else tally.cell_squares
+    null = null_of_cells(whole, squares, len(counts), seed)
     places = equal_mass_bins(whole, tally.bins)
     gaps, replicated, null_gaps = (
         equal_mass_residuals(residual, places, tally.bins) for residual in (whole.residual, each.residual, null)

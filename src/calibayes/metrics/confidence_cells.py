@@ -41,10 +41,18 @@ class Cells:
 
 
 def sorted_cells(predictions: Predictions) -> tuple[Cells, Tensor]:
-    """Return one cell per example, and the example that each cell is."""
-    r, order = predictions.confidence.sort()
+    """Return one cell per example, and the example that each cell is.
+
+    Ties are sorted by correctness, and then by weight, so that the same examples in another order give the same cells.
+    """
+    weights, correct = predictions.weights, predictions.correct
+    order = torch.arange(len(predictions)) if weights is None else weights.argsort(stable=True)
+    right = correct[order] > 0
+    order = torch.cat((order[~right], order[right]))
+    r, place = predictions.confidence[order].sort(stable=True)
+    order = order[place]
     weight = predictions.mass[order]
-    right = weight * predictions.correct[order]
+    right = weight * correct[order]
     return Cells(r, right, weight - right), order
 
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from calibayes.checks import fraction, integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
+from calibayes.metrics.agreement import CONFIDENCE_ERRORS, agreed, excludes_zero
+from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.bootstrap import draws
+from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.catalogue import METRICS
 from calibayes.metrics.confidence_cells import Cells, sorted_cells
 from calibayes.metrics.intervals import Draws, Interval, wilson, with_rare_errors, within_bounds
 from calibayes.metrics.kernel_errors import WIDTH
 from calibayes.metrics.metric_values import EvaluationSample, part_of, values
+from calibayes.metrics.pairs import NEED_ALL_PROBABILITIES, as_pairs, as_values
 from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
 from calibayes.metrics.proper_scores import default_k
 from calibayes.metrics.score_table import ClassScores, Scores
 from calibayes.metrics.tally import BLOCKS, PARTS, Tally, fitted_edges
 from calibayes.randomness import generator_for
 from calibayes.threads import in_one_thread
+from calibayes.wording import joined
 
 _ORDER = tuple(metric.name for metric in METRICS)
 MOST_BINS = 10_000  # more would tell nothing, and fill the memory
@@ -41,10 +47,12 @@ __all__ = [
 
 
 def evaluate(
-    probs: Array,
-    targets: Array,
-    bins: int = 15,
+    probs: Any = None,
+    targets: Array | Sequence[int] | None = None,
+    bins: int = DEFAULT_BINS,
     *,
+    confidence: Array | Sequence[float] | None = None,
+    correct: Array | Sequence[Any] | None = None,
     weights: Array | None = None,
     class_names: Sequence[str] | None = None,
     intervals: bool = True,
@@ -60,13 +68,17 @@ def evaluate(
 
     Intervals come from a bootstrap over the examples (accuracy and top-k accuracy have Wilson's). Those of calibration
     errors are corrected for what chance adds to such an error, so the interval of a calibrated classifier begins at 0
-    and may lie below the estimate: see `calibayes.metrics.intervals`. They speak of other examples of the same kind, not
+    and may lie below the estimate: see `calibayes.metrics.intervals`. None of them excludes 0 unless ``kce_p_value`` is at
+    most ``1 - level``: see `calibayes.metrics.agreement`. They speak of other examples of the same kind, not
     of another training of the classifier.
 
     Args:
-        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
+        probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch, numpy or lists; or a `Predictive`.
         targets: the true classes, integers of shape ``[n]``.
         bins: the number of bins of the binned errors.
+        confidence: instead of ``probs``, how sure the classifier is of each answer, where that is all there is. Metrics that
+            need the probabilities of all classes are NaN then; NLL and Brier score are those of right and wrong.
+        correct: instead of ``targets``, whether each answer is right.
         weights: how much each example counts; only ratios matter.
         class_names: what the classes are called, in the order of the columns.
         intervals: whether to compute them, which takes about a second.
@@ -85,23 +97,38 @@ def evaluate(
         (0.75, 0.4, 0.3006)
         >>> scores.per_class[0].name, scores.per_class[0].share
         ('cat', 0.25)
+        >>> evaluate(confidence=[0.9, 0.8, 0.6, 0.7], correct=[True, False, True, True]).accuracy
+        0.75
     """
-    found = as_predictions(probs, targets, weights, check=check)
+    found = _predictions(probs, targets, confidence, correct, weights, check)
     settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed)
     sample = settings.sample(found, resample=intervals)
     measured = values(sample)
     ends = {}
     if intervals:
         ends = intervals_of(sample, measured, draws(sample, measured, replicates, seed), level)
-    names = check_names(class_names, found.classes)
-    return scores_of(sample, measured, ends, level if intervals else None, names)
+    names = None if found.pairs else check_names(class_names, found.classes)
+    return scores_of(sample, measured, ends, level if intervals else None, names, pairs=found.pairs)
+
+
+def _predictions(probs: Any, targets: Any, confidence: Any, correct: Any, weights: Any, check: bool) -> Predictions:
+    """What was given as predictions: all probabilities and the true classes, or pairs of confidence and correctness."""
+    given = {"probs": probs, "targets": targets, "confidence": confidence, "correct": correct}
+    names = [name for name, value in given.items() if value is not None]
+    if names == ["confidence", "correct"]:
+        return as_pairs(confidence, correct, weights)
+    if names != ["probs", "targets"]:
+        raise InvalidArgumentError(
+            f"Expected `probs` and `targets`, or `confidence` and `correct`, but got {joined(names or ['none of them'])}."
+        )
+    return as_predictions(as_values(probs), as_values(targets), None if weights is None else as_values(weights), check=check)
 
 
 def confidence_interval(
     metric: str,
     probs: Array,
     targets: Array,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     *,
     weights: Array | None = None,
     level: float = 0.95,
@@ -139,14 +166,18 @@ def confidence_interval(
     settings = EvaluationSettings(bins, target_accuracy=target_accuracy, k=k, kernel_width=kernel_width, seed=seed, parts=part)
     sample = settings.sample(found, resample=True)
     measured = values(sample, part)
-    return intervals_of(sample, measured, draws(sample, measured, replicates, seed, part), level)[metric]
+    ends = intervals_of(sample, measured, draws(sample, measured, replicates, seed, part), level)
+    if metric in CONFIDENCE_ERRORS and "kce_p_value" not in measured and excludes_zero(ends[metric]):
+        cells = sorted_cells(found)[0]
+        ends = agreed(ends, calibration_p_value(cells, cells.mass.square(), kernel_width, seed), level)
+    return ends[metric]
 
 
 @dataclass(frozen=True)
 class EvaluationSettings:
     """The settings of the metrics; see `evaluate`."""
 
-    bins: int = 15
+    bins: int = DEFAULT_BINS
     _: KW_ONLY
     target_accuracy: float = 0.95
     k: int | None = None
@@ -169,7 +200,6 @@ class EvaluationSettings:
             classes,
             int(self.bins),
             k=k,
-            width=self.kernel_width,
             seed=self.seed,
             blocks=blocks,
             edges=edges,
@@ -188,14 +218,18 @@ class EvaluationSettings:
         own = torch.randperm(len(found), generator=generator_for(torch.device("cpu"), self.seed, "order")) if exact else None
         tally.update(found, own)
         block = own[order] if own is not None and order is not None else None
-        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy)
+        alone = found if exact else None
+        return EvaluationSample(tally, cells, block, self.kernel_width, self.target_accuracy, self.seed, alone)
 
 
 @in_one_thread
 def intervals_of(
     sample: EvaluationSample, found: dict[str, float], told: dict[str, Draws], level: float
 ) -> dict[str, Interval]:
-    """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample."""
+    """An interval for every metric but the p-value; NaN where a single example leaves nothing to resample.
+
+    Where the p-value is among the metrics found, no interval of a calibration error contradicts it.
+    """
     fraction("level", level)
     nothing = Interval(math.nan, math.nan)
     ends = {name: each.interval(level) if sample.tally.n > 1 else nothing for name, each in told.items()}
@@ -207,7 +241,8 @@ def intervals_of(
     if tally.n > 1 and rare < _RARE:
         gaps = [tally.confidence / tally.weight - rate for rate in wilson(tally.right / tally.weight, tally.effective, level)]
         ends |= {name: with_rare_errors(name, each, min(gaps), max(gaps)) for name, each in ends.items()}
-    return {name: within_bounds(name, ends[name], tally.classes) for name in _ORDER if name in ends}
+    ends = {name: within_bounds(name, ends[name], tally.classes) for name in _ORDER if name in ends}
+    return agreed(ends, found["kce_p_value"], level) if "kce_p_value" in found else ends
 
 
 def scores_of(
@@ -216,8 +251,13 @@ def scores_of(
     ends: dict[str, Interval],
     level: float | None,
     class_names: tuple[str, ...] | None,
+    *,
+    pairs: bool = False,
 ) -> Scores:
-    """Everything about a sample in one object."""
+    """Everything about a sample in one object; of pairs, what they can tell."""
+    if pairs:
+        measured = measured | dict.fromkeys(NEED_ALL_PROBABILITIES, math.nan)
+        ends = {name: each for name, each in ends.items() if name not in NEED_ALL_PROBABILITIES}
     tally, classes = sample.tally, sample.tally.classwise()
     columns = (classes.frequency, (classes.predicted / classes.total).sum(-1), classes.ece_by_class)
     names = class_names or tuple(str(index) for index in range(tally.classes))
@@ -233,7 +273,9 @@ def scores_of(
         per_class=tuple(
             ClassScores(name=name, share=seen, probability=said, ece=error)
             for name, seen, said, error in zip(names, *(column.tolist() for column in columns), strict=True)
+            if not pairs
         ),
+        pairs=pairs,
         **measured,
     )
 

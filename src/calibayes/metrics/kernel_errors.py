@@ -9,11 +9,11 @@ from torch import Tensor
 
 from calibayes.calibration.kernel import kernel_features
 from calibayes.checks import positive
+from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.confidence_cells import Cells, sorted_cells
 from calibayes.metrics.prediction_arrays import Array, Predictions, as_predictions
-from calibayes.randomness import generator_for
 
-__all__ = ["PairTest", "kce_p_value", "kce_squared", "mmce", "residual_features", "unbiased", "weighted_features", "wmmce"]
+__all__ = ["kce_p_value", "kce_squared", "mmce", "residual_features", "unbiased", "weighted_features", "wmmce"]
 
 WIDTH = 0.4
 
@@ -88,68 +88,26 @@ def kce_p_value(
 ) -> float:
     r"""The p-value of "this classifier is calibrated": how often a calibrated one would look as bad as this one.
 
-    The linear-time estimator of Widmann et al. (2019, https://arxiv.org/abs/1910.11385): examples are paired at random, and
-    $h = (c - r)(c' - r') \, e^{-|r - r'|/\gamma}$ has mean zero and variance
-    $r(1-r) \, r'(1-r') \, e^{-2|r - r'|/\gamma}$ for a calibrated classifier. The sum over pairs is held against that
-    (one-sided, by the normal distribution). The variance is that of a calibrated classifier, not the observed one, which
-    vanishes where all decisions happen to be right. The test uses $n/2$ of the $n^2$ pairs, so it may miss what the
-    interval of `kce_squared` shows; where errors are so rare that hardly two are paired, the normal distribution is a
-    rough one. NaN for fewer than four examples.
+    The test of `kce_squared` (Widmann et al. 2019, https://arxiv.org/abs/1910.11385) over all pairs of examples. Right and
+    wrong are redrawn 999 times from the confidences, as they would be if the classifier were calibrated, so the p-value is
+    exact for any number of examples, and 0.001 is the smallest. It does not depend on the order of the examples. NaN for a
+    single example. See `calibayes.metrics.calibration_test`.
 
     Args:
         probs: class probabilities, shape ``[n, K]`` or one column for two classes, torch or numpy.
         targets: the true classes, integers of shape ``[n]``.
         kernel_width: $\gamma$.
         weights: how much each example counts.
-        seed: of the pairing.
+        seed: of the draws.
         check: look at the values first; ``False`` when they are known to be good.
 
     Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
-        >>> kce_p_value(probs, torch.tensor([0] * 500 + [1] * 500)) < 1e-6  # says 0.9, is right 0.5
-        True
+        >>> kce_p_value(probs, torch.tensor([0] * 500 + [1] * 500))  # says 0.9, is right 0.5
+        0.001
     """
-    found = as_predictions(probs, targets, weights, check=check)
-    test = PairTest(positive("kernel_width", kernel_width), seed)
-    test.update(found)
-    return test.p_value()
-
-
-class PairTest:
-    """The mean of $h$ over random pairs and its standard error, batch by batch; an odd example waits for the next batch."""
-
-    def __init__(self, width: float, seed: int) -> None:
-        self._width = width
-        self._generator = generator_for(torch.device("cpu"), seed, "pairs")
-        self._sums = torch.zeros(3, dtype=torch.float64)  # pairs, h, and its variance if calibrated
-        self._left = torch.zeros(3, 0, dtype=torch.float64)
-
-    def update(self, found: Predictions) -> None:
-        """Add a batch."""
-        order = torch.randperm(len(found), generator=self._generator)
-        r, c, w = (values[order] for values in (found.confidence, found.correct, found.mass))
-        waiting = torch.cat((self._left, torch.stack((r.clamp(0, 1), c - r, w))), -1)
-        pairs = waiting.shape[1] // 2
-        first, second = waiting[:, :pairs], waiting[:, pairs : 2 * pairs]
-        self._left = waiting[:, 2 * pairs :]
-        kernel = torch.exp((first[0] - second[0]).abs() / -self._width) * first[2] * second[2]
-        h = first[1] * second[1] * kernel
-        variance = kernel.square() * (first[0] * (1 - first[0]) * second[0] * (1 - second[0]))
-        self._sums += torch.stack((h.new_tensor(pairs), h.sum(), variance.sum()))
-
-    @property
-    def sums(self) -> Tensor:
-        """The sums over pairs so far; those of several tests add up (an example that still waits is in none of them)."""
-        return self._sums
-
-    def p_value(self) -> float:
-        """The p-value so far."""
-        pairs, total, variance = self._sums.tolist()
-        if pairs < 2:
-            return math.nan
-        if variance <= 0:  # it was certain everywhere
-            return 1.0 if total <= 0 else 0.0
-        return float(torch.special.ndtr(torch.tensor(-total / math.sqrt(variance), dtype=torch.float64)))
+    cells = sorted_cells(as_predictions(probs, targets, weights, check=check))[0]
+    return calibration_p_value(cells, cells.mass.square(), positive("kernel_width", kernel_width), seed)
 
 
 def residual_features(cells: Cells, width: float) -> Tensor:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from calibayes.metrics.calibration_test import calibration_p_value
 from calibayes.metrics.confidence_cells import Cells, equal_mass_bins, equal_mass_residuals
 from calibayes.metrics.kernel_errors import residual_features, unbiased, weighted_features
+from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.metrics.selective import area, largest_coverage
 from calibayes.metrics.smooth_error import smooth_error
 from calibayes.metrics.tally import PARTS, Tally
@@ -30,6 +32,14 @@ class EvaluationSample:
     block: Tensor | None  # the block whose only example each cell is; None if the tally gathers cells
     kernel_width: float
     target_accuracy: float
+    seed: int = 0
+    predictions: Predictions | None = None  # if each of them has a block of its own
+
+    @property
+    def squares(self) -> Tensor:
+        """The squared weights of the examples in each cell, added up."""
+        alone = len(self.cells.r) == self.tally.n
+        return self.cells.mass.square() if alone else self.tally.cell_squares
 
     def resampled(self, counts: Tensor) -> Cells:
         """The cells of replicates that hold each block ``counts [B, G]`` times."""
@@ -79,7 +89,7 @@ def _cells(sample: EvaluationSample) -> dict[str, float]:
         "mmce": float(features.norm()),
         "wmmce": float(weighted_features(cells, width).norm()),
         "kce_squared": unbiased(float(features.square().sum()), *tally.own_pairs),
-        "kce_p_value": tally.pairs.p_value(),
+        "kce_p_value": calibration_p_value(cells, sample.squares, width, sample.seed),
         "aurc": float(area(cells, tally.n)),
         "coverage_at_target": float(largest_coverage(cells, sample.target_accuracy)),
     }

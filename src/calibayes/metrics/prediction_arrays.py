@@ -28,6 +28,7 @@ class Predictions:
     probs: Tensor  # [n, K], in the type they came in
     targets: Tensor  # [n], int64
     weights: Tensor | None = None  # [n] in float64, positive; None if every example counts the same
+    pairs: bool = False  # the columns are right and wrong instead of classes, and the decision is always "right"
 
     def __len__(self) -> int:
         return len(self.probs)
@@ -39,6 +40,8 @@ class Predictions:
 
     @cached_property
     def _largest(self) -> tuple[Tensor, Tensor]:
+        if self.pairs:
+            return self.probs[:, 0].contiguous(), torch.zeros(len(self), dtype=torch.int64)
         values, decision = self.probs.max(-1)
         return values, decision
 
@@ -73,7 +76,8 @@ class Predictions:
         rows = max(1, rows)
         for start in range(0, len(self), rows):
             piece = slice(start, start + rows)
-            yield Predictions(self.probs[piece], self.targets[piece], None if self.weights is None else self.weights[piece])
+            weights = None if self.weights is None else self.weights[piece]
+            yield Predictions(self.probs[piece], self.targets[piece], weights, self.pairs)
 
 
 def as_predictions(probs: Array, targets: Array, weights: Array | None = None, *, check: bool = True) -> Predictions:

@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from calibayes.metrics.catalogue import METRICS
+from calibayes.metrics.catalogue import METRICS, MetricInfo
 from calibayes.metrics.intervals import Interval
+from calibayes.metrics.pairs import NEED_ALL_PROBABILITIES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BELOW", "ClassScores", "Scores", "as_json_numbers", "shown"]
+__all__ = ["BELOW", "NEEDS_ALL", "ClassScores", "Scores", "as_json_numbers", "shown"]
 
 
 BELOW = "Chance inflates every calibration error; the intervals are corrected for this, so they may lie below the estimate."
+NEEDS_ALL = "Top-k accuracy, classwise ECE and the parts of the Brier score need the probabilities of all classes."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,7 @@ class Scores:
         intervals: an interval for each metric by name.
         class_names: what the classes are called, if that was told.
         per_class: each class on its own.
+        pairs: they are those of confidence and correctness alone; what needs all probabilities is NaN.
     """
 
     n: int
@@ -88,11 +91,19 @@ class Scores:
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     class_names: tuple[str, ...] | None = None
     per_class: tuple[ClassScores, ...] = ()
+    pairs: bool = False
 
     @property
     def values(self) -> dict[str, float]:
         """Every metric by name, in the order of display."""
         return {metric.name: getattr(self, metric.name) for metric in METRICS}
+
+    @property
+    def metrics(self) -> tuple[MetricInfo, ...]:
+        """The metrics to show: those that are known, and the top-k accuracy only where it is not the accuracy."""
+        hidden = {"top_k"} if self.k == 1 else set()
+        hidden |= set(NEED_ALL_PROBABILITIES) if self.pairs else set()
+        return tuple(metric for metric in METRICS if metric.name not in hidden)
 
     def title(self, name: str) -> str:
         """Return the title of a metric, with its number of bins, classes or target."""
@@ -127,8 +138,8 @@ class Scores:
 
     def __str__(self) -> str:
         rows = [("examples", f"{self.n:,}", "")]
-        for name, value in self.values.items():
-            ends = self.intervals.get(name)
+        for name in (metric.name for metric in self.metrics):
+            value, ends = getattr(self, name), self.intervals.get(name)
             span = "" if ends is None else f"{shown(name, ends.low)} to {shown(name, ends.high)}"
             rows.append((self.title(name), shown(name, value), span))
         if self.level is not None:
@@ -136,7 +147,8 @@ class Scores:
         left, right = (max(len(row[index]) for row in rows) for index in (0, 1))
         lines = [f"{name:<{left}}  {value:>{right}}  {ends}".rstrip() for name, value, ends in rows]
         below = any(ends.high < getattr(self, name) for name, ends in self.intervals.items())
-        return "\n".join([*lines, "", BELOW] if below else lines)
+        notes = [BELOW] * below + [NEEDS_ALL] * self.pairs
+        return "\n".join([*lines, "", *notes] if notes else lines)
 
 
 def as_json_numbers(value: Any) -> Any:
@@ -154,8 +166,8 @@ def shown(name: str, value: float) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if name == "kce_p_value" and value < 1e-4:
-        return "<0.0001"
+    if name == "kce_p_value":
+        return "≤0.001" if value <= 0.001 else f"{value:.3f}"
     if "squared" in name and value != 0:
         return f"{value:.1e}"
     return f"{value:+.4f}" if name == "overconfidence" else f"{value:.4f}"

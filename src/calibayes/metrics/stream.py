@@ -26,10 +26,10 @@ class Stream:
     """Every metric of a stream of predictions, in memory that does not grow with their number.
 
     It keeps sums only, about 50 MB for ten classes. The binned, classwise and proper scores are those of `evaluate`
-    on all the data at once; equal-mass ECE, smooth ECE, MMCE, WMMCE, KCE, AURC and coverage are computed from a
-    thousand fine cells of confidence, and the p-value from other random pairs.
+    on all the data at once; equal-mass ECE, smooth ECE, MMCE, WMMCE, KCE with its p-value, AURC and coverage are computed
+    from a thousand fine cells of confidence.
 
-    Arguments as `evaluate`; ``seed`` also assigns examples to blocks and pairs them for the p-value.
+    Arguments as `evaluate`; ``seed`` also assigns examples to blocks.
 
     Examples:
         >>> stream = Stream()
@@ -113,6 +113,7 @@ class Stream:
     def _sample(self) -> EvaluationSample:
         if self._tally is None:
             raise DataError("There is nothing to evaluate: call `update` with at least one batch first.")
+        settings = self._settings
         return EvaluationSample(
-            self._tally, self._tally.cells(), None, self._settings.kernel_width, self._settings.target_accuracy
+            self._tally, self._tally.cells(), None, settings.kernel_width, settings.target_accuracy, settings.seed
         )

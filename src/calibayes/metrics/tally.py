@@ -10,7 +10,7 @@ from calibayes.distributed import Processes
 from calibayes.metrics.bins import ReliabilityBins, equal_width, place
 from calibayes.metrics.classwise import ClassBins, class_places
 from calibayes.metrics.confidence_cells import Cells
-from calibayes.metrics.kernel_errors import PairTest
+from calibayes.metrics.null_distribution import drawn_labels, random_signs
 from calibayes.metrics.prediction_arrays import Predictions
 from calibayes.metrics.proper_scores import losses, ranks
 from calibayes.randomness import derived_seed
@@ -31,6 +31,9 @@ class Tally:
     a block are sums of independent examples, so the resampled totals have the right covariances, up to the noise of $G$
     draws (1.6 % of a standard deviation for $G = 2048$). One block is enough if nothing will be resampled; without the edges
     of cells of confidence, cells are not kept. ``parts`` are the sums to keep.
+
+    For the null distribution of the classes, the residuals under labels drawn from the probabilities are kept too, unless each
+    example has a block of its own.
     """
 
     def __init__(
@@ -39,7 +42,6 @@ class Tally:
         bins: int,
         *,
         k: int,
-        width: float,
         seed: int,
         blocks: int = 1,
         edges: Tensor | None = None,
@@ -52,21 +54,22 @@ class Tally:
         self.sums = _zeros(blocks, 7)  # weight, and weighted: confidence, right, NLL, impossible, Brier score, in the top k
         self.by_bin = _zeros(2, blocks * bins)  # weight and residual
         self.by_class = _zeros(3, self.class_blocks * classes * bins)  # weight, predicted, observed
+        self.null_by_class = _zeros(self.class_blocks, classes * bins)  # observed minus predicted, of labels drawn once
         self.counts = torch.zeros(bins, dtype=torch.int64)
         self.moments = _zeros(4, bins)  # of each bin: weight, weight², confidence, right
         self.own = _zeros(2)  # Σ w² (c - r)² and Σ w²
         self.weight = self.right = self.confidence = 0.0
         self.block_weight = _zeros(blocks)
-        self.pairs = PairTest(width, seed)
         cells = 0 if edges is None else len(edges) - 1
         self.by_cell = _zeros(2, blocks * cells)  # right and wrong
         self.cell_confidence = _zeros(cells)
+        self._cell_squares = _zeros(cells)  # Σ w²
+        self._labels = np.random.Generator(np.random.PCG64(derived_seed(seed, "null labels")))
         self._assignment = np.random.Generator(np.random.PCG64(derived_seed(seed, "blocks")))
 
     def update(self, predictions: Predictions, block: Tensor | None = None) -> None:
         """Add predictions; ``block`` says where each example goes, at random by default."""
-        if "cells" in self.parts:
-            self.pairs.update(predictions)
+        in_blocks = block is None and self.blocks > 1
         if block is None:
             block = torch.from_numpy(self._assignment.integers(self.blocks, size=len(predictions)))
         r, c, w = predictions.confidence, predictions.correct, predictions.mass
@@ -83,15 +86,18 @@ class Tally:
             if "bins" in self.parts:
                 self._add_bins(part, where)
             if "classes" in self.parts:
-                self._add_classes(part, where % self.class_blocks)
+                self._add_classes(part, where % self.class_blocks, in_blocks)
             if self.edges is not None:
                 self._add_cells(part, where, self.edges)
 
     def sum_over(self, processes: Processes) -> None:
         """Add what all processes have, in each of them."""
+        # All draw the same numbers; signs of their own make the residuals of one block independent.
+        signs = np.random.Generator(np.random.PCG64(derived_seed(processes.rank, "null signs")))
+        self.null_by_class *= random_signs(signs, (self.class_blocks, 1))
         single = torch.tensor([self.n, self.weight, self.right, self.confidence], dtype=torch.float64)
         sums = (self.sums, self.by_bin, self.by_class, self.counts, self.moments, self.own, self.block_weight)
-        processes.sum_([*sums, self.by_cell, self.cell_confidence, self.pairs.sums, single])
+        processes.sum_([*sums, self.null_by_class, self.by_cell, self.cell_confidence, self._cell_squares, single])
         n, self.weight, self.right, self.confidence = single.tolist()
         self.n = int(n)
 
@@ -116,15 +122,23 @@ class Tally:
         cell = place(r, edges, part.probs.dtype)
         _add_at(self.by_cell, block * (len(edges) - 1) + cell, w * c, w * (1 - c))
         self.cell_confidence.index_add_(0, cell, w * r)
+        self._cell_squares.index_add_(0, cell, w.square())
 
-    def _add_classes(self, part: Predictions, block: Tensor) -> None:
+    def _add_classes(self, part: Predictions, block: Tensor, in_blocks: bool) -> None:
         where, true = class_places(part, self.bins)
         start = block * (self.classes * self.bins)
         where += start.repeat_interleave(self.classes)
         predicted = part.probs.double().reshape(-1)
         weight = torch.ones_like(predicted) if part.weights is None else part.weights.repeat_interleave(self.classes)
-        _add_at(self.by_class[:2], where, weight, predicted * weight if part.weights is not None else predicted)
+        if part.weights is not None:
+            predicted = predicted * weight
+        _add_at(self.by_class[:2], where, weight, predicted)
         _add_at(self.by_class[2:], true + start, part.mass)
+        if in_blocks:
+            drawn = drawn_labels(part.probs, torch.from_numpy(self._labels.random((len(part), 1))))
+            null = self.null_by_class.view(-1)
+            null.index_add_(0, where, predicted, alpha=-1)
+            null.index_add_(0, where.view(len(part), -1).gather(1, drawn)[:, 0], part.mass)
 
     @property
     def reliability(self) -> ReliabilityBins:
@@ -176,6 +190,11 @@ class Tally:
         filled = mass > 0
         right, wrong = table[..., filled].sum(1) if counts is None else counts @ table[..., filled]
         return Cells(self.cell_confidence[filled] / mass[filled], right, wrong)
+
+    @property
+    def cell_squares(self) -> Tensor:
+        """The squared weights added up in each of the `cells`."""
+        return self._cell_squares[self.by_cell.view(2, self.blocks, -1).sum((0, 1)) > 0]
 
 
 def fixed_edges(bins: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -14,16 +13,15 @@ __all__ = ["bin_lines", "highest_share", "reliability_chart"]
 _WIDTH, _HEIGHT = 330, 408
 _X = Scale(0, 1, 46, 318)
 _Y = Scale(0, 1, 284, 12)
-_HATCH = 6  # between two lines, measured along the axis
 _STRIP_TOP, _STRIP_BOTTOM = 302, 362
 
 
 def reliability_chart(model: dict[str, Any], key: str, *, top_share: float, level: float) -> str:
     """The diagram of one model as SVG.
 
-    A bar is the accuracy of the answers in its bin; the hatched part, how far that is from their mean confidence; the
-    grey band, where the accuracy would lie by chance if the confidence were right. Empty bins stay empty. The strip below
-    shows the share of the answers in each bin.
+    A bar is the accuracy of the answers in its bin; the grey whiskers, where all bars together would end by chance if the
+    confidence were right. The gap to the mean confidence is coloured where the bar ends beyond its whisker and the test of
+    calibration rejects. Empty bins stay empty. The strip below shows the share of the answers in each bin.
 
     Args:
         model: one of the study's models.
@@ -56,7 +54,7 @@ def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
         >>> entry |= {"confidence": 0.86, "accuracy": 0.7, "band": [0.7, 0.95]}
         >>> [line.replace("\u00a0", " ") for line in bin_lines(entry, 0.95)]  # doctest: +NORMALIZE_WHITESPACE
         ['Confidence 80.0 to 90.0 %', '40 answers, 40.0 % of all', 'mean confidence 86.0 %', 'right 70.0 %',
-         'gap +16.0 points, overconfident', '95 % band 70.0 to 95.0 %']
+         'gap +16.0 points, overconfident', 'by chance 70.0 to 95.0 % (95 %, all bars together)']
     """
     gap = entry["confidence"] - entry["accuracy"]
     reading = ", overconfident" if gap > 0 else ", underconfident" if gap < 0 else ""
@@ -69,7 +67,7 @@ def bin_lines(entry: dict[str, Any], level: float) -> list[str]:
     ]
     if entry["band"] is not None:
         low, high = entry["band"]
-        lines.append(f"{100 * level:g}\u00a0% band {100 * low:.1f} to {percent(high)}")
+        lines.append(f"by chance {100 * low:.1f} to {percent(high)} ({100 * level:g}\u00a0%, all bars together)")
     return lines
 
 
@@ -84,34 +82,22 @@ def _bar(group: Element, entry: dict[str, Any], strip: Scale) -> None:
     confidence, accuracy = entry["confidence"], entry["accuracy"]
     add(group, "rect", x=left, y=_Y(1), width=width, height=_STRIP_BOTTOM - _Y(1), class_="hit")
     add(group, "rect", x=left, y=_Y(accuracy), width=width, height=_Y(0) - _Y(accuracy), class_="bar")
+    band = entry["band"]
     if confidence != accuracy:
         low, high = sorted((confidence, accuracy))
         kind = "over" if confidence > accuracy else "under"
-        add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_=f"gap {kind}")
-        lines = _hatching(left, right, _Y(high), _Y(low), rising=kind == "over")
-        add(group, "path", d=lines, class_=f"hatch {kind}")
-    if entry["band"] is not None:
-        low, high = entry["band"]
-        add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_="band")
-        add(group, "path", d=f"M{left:.2f} {_Y(high):.2f}h{width:.2f}M{left:.2f} {_Y(low):.2f}h{width:.2f}", class_="band-edge")
+        chance = "" if entry["beyond_chance"] else " chance"
+        add(group, "rect", x=left, y=_Y(high), width=width, height=_Y(low) - _Y(high), class_=f"gap {kind}{chance}")
+    add(group, "path", d=f"M{left:.2f} {_Y(accuracy):.2f}h{width:.2f}", class_="level")
+    if band is not None:
+        low, high = band
+        middle, cap = (left + right) / 2, width / 5
+        add(group, "rect", x=middle - 0.7, y=_Y(high), width=1.4, height=_Y(low) - _Y(high), class_="band")
+        caps = "".join(f"M{middle - cap:.2f} {_Y(end):.2f}h{2 * cap:.2f}" for end in (high, low))
+        add(group, "path", d=caps, class_="band-edge")
     top = strip(entry["share"])
     # A bin with one answer among thousands still shows that it is not empty.
     add(group, "rect", x=left, y=min(top, _STRIP_BOTTOM - 1), width=width, height=max(_STRIP_BOTTOM - top, 1), class_="share")
-
-
-def _hatching(left: float, right: float, top: float, bottom: float, *, rising: bool) -> str:
-    """Slanted lines across a box, in step with those of its neighbours.
-
-    They are drawn as lines because a pattern is printed as a picture of many megabytes.
-    """
-    turn = 1 if rising else -1  # along a line, x + turn·y stays the same
-    first, last = sorted((turn * top, turn * bottom))
-    lines = []
-    for step in range(math.ceil((left + first) / _HATCH), math.floor((right + last) / _HATCH) + 1):
-        level = step * _HATCH
-        start, end = max(left, level - last), min(right, level - first)
-        lines.append(f"M{start:.1f} {turn * (level - start):.1f}l{end - start:.1f} {-turn * (end - start):.1f}")
-    return "".join(lines)
 
 
 def _axes(root: Element, top_share: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -12,6 +12,9 @@ from torch import Tensor
 
 from calibayes.errors import InvalidProbabilitiesError
 from calibayes.metrics import METRICS, Difference, Scores, ece, ece_squared_debiased
+from calibayes.metrics.agreement import excludes_zero
+from calibayes.metrics.bins import DEFAULT_BINS
+from calibayes.metrics.calibration_test import SMALLEST, rejects
 from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.posthoc.temperature import HIGHEST, LOWEST
@@ -20,7 +23,9 @@ from calibayes.wording import joined, percent
 
 __all__ = ["TemperatureEffect", "Verdict", "compared", "temperature_effect", "verdict"]
 
-VerdictKind = Literal["over-confident", "under-confident", "mixed", "calibrated", "unclear"]
+VerdictKind = Literal[
+    "over-confident", "under-confident", "mixed", "miscalibrated", "nearly calibrated", "calibrated", "unclear"
+]
 
 _NEGLIGIBLE = 0.01  # a calibration error that nobody need care about
 _WIDE = 0.05  # an interval that leaves everything open
@@ -59,6 +64,11 @@ class TemperatureEffect:
     ece_after: float
     share: float
 
+    @property
+    def helps(self) -> bool:
+        """True if it removes a fifth of the calibration error or more, and lowers the ECE of examples it was not fitted on."""
+        return self.share >= 0.2 and self.ece_after < self.ece_before
+
 
 def temperature_effect(
     probs: Array,
@@ -66,7 +76,7 @@ def temperature_effect(
     *,
     weights: Array | None = None,
     logits: Array | None = None,
-    bins: int = 15,
+    bins: int = DEFAULT_BINS,
     seed: int = 0,
 ) -> TemperatureEffect | None:
     """Return the effect of temperature scaling on the predictions; None where there are too few examples to try.
@@ -107,45 +117,92 @@ def temperature_effect(
 def verdict(scores: Scores, effect: TemperatureEffect | None) -> Verdict:
     """The judgement of scores with intervals.
 
-    Over- or underconfident: the interval of mean confidence minus accuracy excludes zero. Mixed: it does not, but that
-    of the ECE does. Calibrated: the ECE is known to be small. Unclear: it may be small or large.
+    One test decides: "calibrated" is rejected where ``kce_p_value`` is at most 1 minus the level of the intervals. If it is
+    rejected, the interval of mean confidence minus accuracy tells over- from underconfident, unless that of the ECE lies above
+    it: then there is more to it than the mean. If it is not, the interval of the
+    ECE tells a small calibration error from too few examples. Class by class is another question: the interval of the
+    classwise ECE answers it, in a sentence of its own. See `calibayes.metrics.agreement`.
 
     Args:
         scores: of `evaluate`, with intervals.
         effect: what temperature scaling would do.
     """
-    says, right = percent(scores.confidence), percent(scores.accuracy)
-    gap, error = scores.intervals["overconfidence"], scores.intervals["ece"]
-    at_most = f"{100 * error.high:.2g} %"
-    if error.high <= _NEGLIGIBLE:
-        return Verdict(
-            "calibrated", f"Calibrated: it says {says} and is right {right}; its calibration error (ECE) is at most {at_most}."
-        )
-    if gap.low > 0 or gap.high < 0:
-        kind: VerdictKind = "over-confident" if gap.low > 0 else "under-confident"
-        doubt = ""
-        if scores.intervals["accuracy"].high < 1 / scores.classes:
-            doubt = " That is worse than guessing: are the labels in the same order as the predictions?"
-        return Verdict(
-            kind, f"{kind.replace('-', '').capitalize()}: it says {says}, it is right {right}{_remedy(effect)}.{doubt}"
-        )
-    # An ECE that is no larger than the gap has gaps of one sign only: nothing is mixed.
-    if error.low > 0 and scores.ece > abs(scores.overconfidence) + _EQUAL:
-        return Verdict(
-            "mixed",
-            f"Mixed: on average it says {says} and is right {right}, but it is overconfident in some places and underconfident "
-            f"in others (ECE {percent(error.low)} to {percent(error.high)}){_remedy(effect)}.",
-        )
-    if error.high > _WIDE or math.isnan(error.high):
+    found = _rejected(scores, effect) if rejects(scores.kce_p_value, scores.level or 0.95) else _not_rejected(scores)
+    return replace(found, text=found.text + _class_by_class(scores, found.kind))
+
+
+def _not_rejected(scores: Scores) -> Verdict:
+    error, p = scores.intervals["ece"], _p_value(scores)
+    says = f"it says {percent(scores.confidence)} and is right {percent(scores.accuracy)}"
+    if math.isnan(error.high):
+        return Verdict("unclear", f"Too few examples to tell: {says}, and its calibration error (ECE) may be anything.")
+    at_most = f"its calibration error (ECE) is at most {_share(error.high)}"
+    if error.high > _WIDE:
         return Verdict(
             "unclear",
-            f"Too few examples to tell: it says {says} and is right {right}, and its calibration error (ECE) may be anything"
-            + ("." if math.isnan(error.high) else f" up to {at_most}."),
+            f"Too few examples to tell: {says}. That is no sign of miscalibration ({p}), but its calibration error (ECE) may "
+            f"be up to {_share(error.high)}.",
+        )
+    found = "Calibrated" if error.high <= _NEGLIGIBLE else "No sign of miscalibration"
+    return Verdict("calibrated", f"{found}: {says} ({p}); {at_most}.")
+
+
+def _rejected(scores: Scores, effect: TemperatureEffect | None) -> Verdict:
+    says, right, p = percent(scores.confidence), percent(scores.accuracy), _p_value(scores)
+    gap, error = scores.intervals["overconfidence"], scores.intervals["ece"]
+    if error.high <= _NEGLIGIBLE:
+        way = "over" if scores.overconfidence > 0 else "under"
+        some = f"It is slightly {way}confident" if excludes_zero(gap) else "It is slightly miscalibrated"
+        return Verdict(
+            "nearly calibrated",
+            f"Nearly calibrated: it says {says} and is right {right}. {some} ({p}), but its calibration error (ECE) is at most "
+            f"{_share(error.high)}.",
+        )
+    mixed = excludes_zero(error) and (not excludes_zero(gap) or error.low > max(map(abs, gap)))
+    if excludes_zero(gap) and not mixed:
+        kind: VerdictKind = "over-confident" if gap.low > 0 else "under-confident"
+        low, high = (f"{100 * end:.2g}" if end < 0.1 else f"{100 * end:.0f}" for end in sorted(map(abs, gap)))
+        doubt = ""
+        if not scores.pairs and scores.intervals["accuracy"].high < 1 / scores.classes:
+            doubt = " That is worse than guessing: are the labels in the same order as the predictions?"
+        return Verdict(
+            kind,
+            f"{kind.replace('-', '').capitalize()}: it says {says}, it is right {right} (a gap of {low} to {high} "
+            f"points, {p}){_remedy(effect)}.{doubt}",
+        )
+    # An ECE that is no larger than the gap has gaps of one sign only: nothing is mixed.
+    if mixed and scores.ece > abs(scores.overconfidence) + _EQUAL:
+        return Verdict(
+            "mixed",
+            f"Miscalibrated ({p}): on average it says {says} and is right {right}, but it is overconfident at some confidences "
+            f"and underconfident at others (ECE {_share(error.low)} to {_share(error.high)}){_remedy(effect)}.",
         )
     return Verdict(
-        "calibrated",
-        f"No sign of miscalibration: it says {says} and is right {right}; its calibration error (ECE) is at most {at_most}.",
+        "miscalibrated",
+        f"Miscalibrated ({p}), but it takes more examples to say in which way: it says {says} and is right {right}, and its "
+        f"calibration error (ECE) is at most {_share(error.high)}.",
     )
+
+
+def _class_by_class(scores: Scores, kind: VerdictKind) -> str:
+    """A sentence about the probabilities of single classes, where they are known to be off; with a space before it."""
+    ends = scores.intervals.get("ece_classwise")
+    if ends is None or not excludes_zero(ends):
+        return ""
+    off = f"(classwise ECE {_share(ends.low)} to {_share(ends.high)})"
+    if kind in ("calibrated", "unclear"):
+        return f" But the probabilities of single classes are miscalibrated {off}."
+    return f" The probabilities of single classes are miscalibrated too {off}."
+
+
+def _p_value(scores: Scores) -> str:
+    value = scores.kce_p_value
+    return "p ≤ 0.001" if value <= SMALLEST else f"p = {value:.3f}"
+
+
+def _share(value: float) -> str:
+    """A small share in per cent, with two digits."""
+    return f"{100 * value:.2g} %" if value < 0.995 else "100 %"
 
 
 def compared(first: str, second: str, found: dict[str, Difference]) -> str:
@@ -183,13 +240,9 @@ def _remedy(effect: TemperatureEffect | None) -> str:
     named = f"a temperature of {effect.value:.{digits}g}"
     if effect.value <= LOWEST:
         return "; there were no errors, so no temperature can be fitted"
-    if effect.value >= HIGHEST or named.endswith(" of 1"):
+    if effect.value >= HIGHEST or named.endswith(" of 1") or not effect.helps:
         return "; a temperature would not fix it"
-    if effect.share >= 0.6:
-        return f"; {named} would fix most of it"
-    if effect.share >= 0.2:
-        return f"; {named} would fix part of it"
-    return "; a temperature would not fix it"
+    return f"; {named} would fix {'most' if effect.share >= 0.6 else 'part'} of it"
 
 
 def _fitted(said: Tensor, labels: Tensor, mass: Tensor, logits: bool) -> TemperatureScaling:

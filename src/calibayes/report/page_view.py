@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from calibayes.metrics.calibration_test import SMALLEST
 from calibayes.report.charts import forest_row
 from calibayes.report.charts_coverage import coverage_chart, legend_sample, nearest
 from calibayes.report.charts_reliability import highest_share, reliability_chart
@@ -21,6 +22,7 @@ _VERDICTS = {
     "over-confident": ("overconfident", "over"),
     "under-confident": ("underconfident", "under"),
     "calibrated": ("calibrated", "good"),
+    "nearly calibrated": ("nearly calibrated", "good"),
     "mixed": ("over- and underconfident", "mixed"),
     "unclear": ("unclear", "unclear"),
 }
@@ -41,6 +43,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
                 "index": index,
                 "key": keys[model["name"]],
                 "badge": _VERDICTS.get(model["verdict"]["kind"], (model["verdict"]["kind"], "unclear")),
+                "remedy": " would fix " in model["verdict"]["text"],  # else its effect is not worth a line
                 "diagram": reliability_chart(model, keys[model["name"]], top_share=top, level=level),
                 "sample": legend_sample(index),
             }
@@ -48,6 +51,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
         ],
         "level": f"{100 * level:g}\u00a0%",
         "score_rows": rows,
+        "smallest_p": SMALLEST,
         "outside": any(_outside(cell) for row in rows for cell in row["cells"]),
         "pairs": _pairs(study, keys),
         "curves": coverage_chart(models),

@@ -13,14 +13,15 @@ import torch
 
 import calibayes
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
-from calibayes.metrics import METRICS, Array, Difference, ReliabilityBins, RiskCoverage, Scores
+from calibayes.metrics import Array, Difference, ReliabilityBins, RiskCoverage, Scores
+from calibayes.metrics.agreement import beyond_chance
 from calibayes.metrics.bins import DEFAULT_BINS
 from calibayes.metrics.bootstrap import draws
 from calibayes.metrics.evaluate import EvaluationSettings, check_names, intervals_of, scores_of
 from calibayes.metrics.intervals import ChanceDeviations
 from calibayes.metrics.metric_values import values
 from calibayes.metrics.paired_differences import chance_deviations, differences_between
-from calibayes.metrics.prediction_arrays import as_predictions
+from calibayes.metrics.prediction_arrays import Predictions, as_predictions
 from calibayes.metrics.score_table import as_json_numbers
 from calibayes.metrics.selective import curve
 from calibayes.report.confidence_verdict import TemperatureEffect, Verdict, compared, temperature_effect, verdict
@@ -92,12 +93,13 @@ class Study:
             "data": {
                 "n": first.n,
                 "classes": first.classes,
+                "pairs": first.pairs,
                 "class_names": list(self.class_names),
                 "files": self.origin.get("files", []),
             },
             "settings": self.settings,
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__},
-            "metrics": [{**metric._asdict(), "title": first.title(metric.name)} for metric in METRICS],
+            "metrics": [{**metric._asdict(), "title": first.title(metric.name)} for metric in first.metrics],
             "models": [_model(each, self.settings["level"]) for each in self.models],
             "differences": [
                 {
@@ -114,8 +116,8 @@ class Study:
 
 
 def study(
-    models: Mapping[str, Array],
-    targets: Array,
+    models: Mapping[str, Array | Predictions],
+    targets: Array | None = None,
     *,
     class_names: Sequence[str] | None = None,
     weights: Array | None = None,
@@ -130,8 +132,8 @@ def study(
     """Evaluate one or several classifiers on the same examples, and compare every two of them.
 
     Args:
-        models: the class probabilities of each by name, shape ``[n, K]`` or one column for two classes.
-        targets: the true classes, integers of shape ``[n]``.
+        models: the class probabilities of each by name, shape ``[n, K]`` or one column for two classes; or `as_pairs`.
+        targets: the true classes, integers of shape ``[n]``; not needed for pairs.
         class_names: the names of the classes, in the order of the columns.
         weights: how much each example counts.
         logits: the logits behind the probabilities by name, if known, to fit the temperature to.
@@ -145,8 +147,8 @@ def study(
     Examples:
         >>> probs = torch.tensor([[0.9, 0.1]]).expand(1000, 2)
         >>> result = study({"sure": probs}, torch.tensor([0] * 700 + [1] * 300), replicates=200)
-        >>> print(result.models[0].verdict.text)
-        Overconfident: it says 90 %, it is right 70 %; a temperature of 2.6 would fix most of it.
+        >>> print(result.models[0].verdict.text.split(" (")[0])
+        Overconfident: it says 90 %, it is right 70 %
     """
     if not isinstance(models, Mapping) or not models:
         raise InvalidArgumentError(
@@ -156,20 +158,23 @@ def study(
     evaluated: list[Model] = []
     deviations: dict[str, dict[str, ChanceDeviations]] = {}
     for name, probs in models.items():
-        predictions = as_predictions(probs, targets, weights)
+        predictions = probs if isinstance(probs, Predictions) else _with_targets(probs, targets, weights)
         if evaluated and predictions.classes != evaluated[0].scores.classes:
             raise InvalidProbabilitiesError(
                 f"Expected the same classes for all models, but {name!r} has {predictions.classes}."
             )
-        names = check_names(class_names, predictions.classes)
+        names = None if predictions.pairs else check_names(class_names, predictions.classes)
         sample = settings.sample(predictions, resample=True)
         measured = values(sample)
         resampled = draws(sample, measured, replicates, seed)
-        scores = scores_of(sample, measured, intervals_of(sample, measured, resampled, level), level, names)
+        ends = intervals_of(sample, measured, resampled, level)
+        scores = scores_of(sample, measured, ends, level, names, pairs=predictions.pairs)
         if len(models) > 1:
             deviations[name] = chance_deviations(resampled, level)
-        own_logits = None if logits is None else logits.get(name)
-        effect = temperature_effect(probs, targets, weights=weights, logits=own_logits, bins=bins, seed=seed)
+        effect = None
+        if not isinstance(probs, Predictions) and targets is not None:
+            own_logits = None if logits is None else logits.get(name)
+            effect = temperature_effect(probs, targets, weights=weights, logits=own_logits, bins=bins, seed=seed)
         risk = curve(sample.cells, sample.tally.n)
         evaluated.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
     pairs = [
@@ -193,6 +198,12 @@ def study(
     )
 
 
+def _with_targets(probs: Array, targets: Array | None, weights: Array | None) -> Predictions:
+    if targets is None:
+        raise InvalidArgumentError("Expected `targets`, the true classes, beside class probabilities, but got none.")
+    return as_predictions(probs, targets, weights)
+
+
 def _model(model: Model, level: float) -> dict[str, Any]:
     scores, ends = model.scores, model.scores.intervals
     return {
@@ -203,13 +214,13 @@ def _model(model: Model, level: float) -> dict[str, Any]:
             for name, value in scores.values.items()
         },
         "temperature": None if model.temperature is None else vars(model.temperature),
-        "reliability": _bins(model.reliability, level),
+        "reliability": _bins(model.reliability, scores.kce_p_value, level),
         "risk_coverage": _thinned(model.risk_coverage),
         "per_class": [vars(each) for each in scores.per_class],
     }
 
 
-def _bins(bins: ReliabilityBins, level: float) -> list[dict[str, Any]]:
+def _bins(bins: ReliabilityBins, p_value: float, level: float) -> list[dict[str, Any]]:
     columns = {
         "left": bins.edges[:-1],
         "right": bins.edges[1:],
@@ -218,6 +229,7 @@ def _bins(bins: ReliabilityBins, level: float) -> list[dict[str, Any]]:
         "confidence": bins.confidence,
         "accuracy": bins.accuracy,
         "band": torch.stack(bins.consistency_band(level), -1),
+        "beyond_chance": beyond_chance(bins, p_value, level),
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     entries = [dict(zip(columns, row, strict=True)) for row in rows]

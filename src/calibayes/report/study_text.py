@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from calibayes.metrics import METRICS, Difference
-from calibayes.metrics.score_table import BELOW, shown
+from calibayes.metrics import Difference
+from calibayes.metrics.score_table import BELOW, NEEDS_ALL, shown
 from calibayes.report.study import Study
 from calibayes.terminal import print_results
 from calibayes.wording import counted
@@ -40,9 +40,11 @@ def show(study: Study, console: Console) -> None:
 
 def _footnote(study: Study) -> str:
     settings, scores = study.settings, study.models[0].scores
+    classes = "" if scores.pairs else f"{scores.classes} classes, "
     return (
-        f"{counted(scores.n, 'example')}, {scores.classes} classes, {settings['bins']} bins. Intervals at "
+        f"{counted(scores.n, 'example')}, {classes}{settings['bins']} bins. Intervals at "
         f"{100 * settings['level']:g} %, from {settings['replicates']:,} bootstrap samples (seed {settings['seed']}).\n{BELOW}"
+        + (f"\n{NEEDS_ALL}" if scores.pairs else "")
     )
 
 
@@ -50,12 +52,13 @@ def _scores(study: Study, width: int) -> Iterator[Table]:
     columns = {}
     for model in study.models:
         cells = []
-        for metric in METRICS:
+        for metric in model.scores.metrics:
             ends = model.scores.intervals.get(metric.name)
             value = shown(metric.name, getattr(model.scores, metric.name))
             cells.append(value if ends is None else f"{value}  ({_span(metric.name, ends.low, ends.high)})")
         columns[model.name if len(study.models) > 1 else "value"] = cells
-    return _tables("metric", [study.models[0].scores.title(metric.name) for metric in METRICS], columns, width)
+    scores = study.models[0].scores
+    return _tables("metric", [scores.title(metric.name) for metric in scores.metrics], columns, width)
 
 
 def _differences(study: Study, width: int) -> Iterator[Table]:
