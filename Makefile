@@ -36,8 +36,9 @@ $(VENV)/.ready-extras: $(VENV)/.ready
 demo: setup
 	$(RUN)/calibayes demo
 
+# One thread for each process: two processes share two cores.
 test: setup lint
-	$(RUN)/python -m pytest -q --durations=20 -m "not ($(EXTRAS))" -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -q --durations=20 -m "not ($(EXTRAS))" -n 2 --dist loadfile
 
 test-extras: $(VENV)/.ready-extras
 	$(RUN)/python -m pytest -q --durations=20 -m "$(EXTRAS)" tests

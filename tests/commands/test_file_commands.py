@@ -115,6 +115,7 @@ def test_what_goes_wrong_is_one_line(place: Path, words: list[str], message: str
     assert not (place / "predictions.csv").exists()
 
 
+@pytest.mark.slow
 def test_compare_shows_a_file_of_ones_own(place: Path) -> None:
     words = ("--quick", "--epochs", "1", "--lams", "3", "--betas", "0.1", "--workers", "1", "--out", "found")
     (place / "s.toml").write_text("target = 'none'\nscheme = 'bnn'\nmax-rows = 1000\n")

@@ -58,6 +58,7 @@ def test_the_schemes_are_compared_on_texts(tmp_path: Path, monkeypatch: pytest.M
     check(found, ("sea", "sky"))
 
 
+@pytest.mark.slow
 def test_the_schemes_are_compared_on_folders_of_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     images(Path("photos"))

@@ -117,6 +117,7 @@ def check_stopped(err: str, folder: Path) -> None:
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_with_workers_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     process = start(tmp_path, workers=2)
     wait(lambda: len(trainings(tmp_path)) >= 2, process)
