@@ -150,6 +150,7 @@ def test_bad_input_is_one_line_and_exit_code_2(words: list[str], message: str) -
     assert not Path("calibayes-sweep").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(tmp_path: Path) -> None:
     Path("mine.py").write_text(HOLD)
     Path("0").touch()

@@ -47,6 +47,7 @@ def check(found: dict[str, Any], classes: tuple[str, ...]) -> None:
     assert [sorted(each) for each in labels] == [[0] * (TEST // 2) + [1] * (TEST // 2)]  # the same for all
 
 
+@pytest.mark.slow
 def test_the_schemes_are_compared_on_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame(texts(), columns=["topic", "body"]).assign(extra=1)

@@ -26,6 +26,7 @@ next(table.blocks())  # and the process ends, whatever Arrow's threads are doing
 @pytest.mark.parametrize(
     ("ending", "encoding"), [("csv", "utf-8"), pytest.param("csv", "latin-1", marks=pytest.mark.slow), ("csv.gz", "utf-8")]
 )
+@pytest.mark.slow
 def test_a_process_that_stops_reading_half_way_ends_well(tmp_path: Path, ending: str, encoding: str) -> None:
     content = b"a,b\n" + b'1,"x"\n' * 3_000_000
     path = tmp_path / f"long.{ending}"

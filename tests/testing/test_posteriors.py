@@ -41,6 +41,7 @@ def deep_ensemble(net: nn.Module) -> cb.Ensemble:
     return cb.Ensemble([cb.Point(net), cb.Point(net)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTORIES)
 def test_posteriors_pass_all_checks(name: str) -> None:
     cb.testing.check_posterior(FACTORIES[name])

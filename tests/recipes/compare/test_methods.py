@@ -106,6 +106,7 @@ def test_a_comparison_of_others_is_shown_kept_and_resumed(tmp_path: Path) -> Non
     assert not (tmp_path / "predictions" / "fnn-seed0.npz").exists()
 
 
+@pytest.mark.slow
 def test_a_method_of_somebody_elses_is_known_to_worker_processes(tmp_path: Path) -> None:
     settings = replace(TINY, seeds=1, epochs=1, lams=(2.0,))
     with pair():
