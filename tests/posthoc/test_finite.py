@@ -8,22 +8,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.posthoc.scalings import FOR_MANY_CLASSES, FOR_TWO_CLASSES
 from torch import Tensor
 
-from calibayes.posthoc import (
-    IsotonicScaling,
-    PlattScaling,
-    PosthocWarning,
-    QuadraticScaling,
-    Scaling,
-    StructuredMatrixScaling,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersScaling,
-)
-
-FOR_MANY_CLASSES: list[type[Scaling]] = [TemperatureScaling, VectorScaling, StructuredMatrixScaling]
-FOR_TWO_CLASSES: list[type[Scaling]] = [PlattScaling, IsotonicScaling, QuadraticScaling, VennAbersScaling]
+from calibayes.posthoc import PosthocWarning, Scaling
 
 
 @st.composite

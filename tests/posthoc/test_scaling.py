@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.posthoc.scalings import FOR_MANY_CLASSES, FOR_TWO_CLASSES
 from torch import Tensor
 
 from calibayes import Predictive
@@ -24,11 +25,8 @@ from calibayes.posthoc import (
     StructuredMatrixScaling,
     TemperatureScaling,
     VectorScaling,
-    VennAbersScaling,
 )
 
-FOR_MANY_CLASSES: list[type[Scaling]] = [TemperatureScaling, VectorScaling, StructuredMatrixScaling]
-FOR_TWO_CLASSES: list[type[Scaling]] = [PlattScaling, IsotonicScaling, QuadraticScaling, VennAbersScaling]
 EVERY = [*FOR_MANY_CLASSES, *FOR_TWO_CLASSES]
 
 

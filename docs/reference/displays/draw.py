@@ -75,7 +75,7 @@ def trained(lam: float, seed: int, *, bayesian: bool) -> tuple[cb.History, float
 
 
 def reliability() -> Figure:
-    """Two models, one too sure and one not sure enough."""
+    """Two models, one overconfident and one underconfident."""
     models, test = fitted()
     return reliability_grid([ReliabilityDisplay.from_estimator(model, *test) for model in models])
 

@@ -7,17 +7,15 @@ from typing import final
 import torch
 from torch import Tensor
 
-from calibayes.checks import positive
 from calibayes.metrics.prediction_arrays import Predictions
-from calibayes.posthoc.abstract_scaling import Scaling
-from calibayes.posthoc.smoothed_temperature import SmoothedTemperature
+from calibayes.posthoc.smoothed_temperature import PenalizedScaling, SmoothedTemperature
 from calibayes.posthoc.two_class import check_two_classes, fit_logistic
 
 __all__ = ["QuadraticScaling"]
 
 
 @final
-class QuadraticScaling(Scaling):
+class QuadraticScaling(PenalizedScaling):
     r"""Fit a parabola to the log-odds of two classes: for errors that differ between them, also with little data.
 
     After a temperature, $q = \frac{n}{n+1} p_T + \frac{1}{n+1} \cdot \frac12$ with log-odds $z$, it is
@@ -40,16 +38,7 @@ class QuadraticScaling(Scaling):
         True
     """
 
-    _start: SmoothedTemperature | None = None
     _parameters: tuple[float, float, float] | None = None
-
-    def __init__(self, *, strength: float = 1.0) -> None:
-        self.strength = positive("strength", strength)
-
-    @property
-    def temperature(self) -> float:
-        """$T$."""
-        return self._known(self._start).temperature
 
     @property
     def curvature(self) -> float:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from calibayes.checks import positive
 from calibayes.metrics.prediction_arrays import Predictions
+from calibayes.posthoc.abstract_scaling import Scaling
 from calibayes.posthoc.log_scores import log_scores
 from calibayes.posthoc.temperature import fitted_temperature
 
-__all__ = ["SmoothedTemperature"]
+__all__ = ["PenalizedScaling", "SmoothedTemperature"]
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,17 @@ class SmoothedTemperature:
         r"""$\log q$, ``[m, K]``."""
         probs = (log_scores(values, logits) / self.temperature).softmax(-1)
         return probs.mul_(self.total).add_(1 / probs.shape[1]).div_(self.total + 1).log_()
+
+
+class PenalizedScaling(Scaling):
+    """The base of scalings that correct a temperature by more parameters, which a penalty keeps small."""
+
+    _start: SmoothedTemperature | None = None
+
+    def __init__(self, *, strength: float = 1.0) -> None:
+        self.strength = positive("strength", strength)
+
+    @property
+    def temperature(self) -> float:
+        """$T$."""
+        return self._known(self._start).temperature

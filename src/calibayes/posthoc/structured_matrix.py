@@ -7,18 +7,16 @@ from typing import final
 import torch
 from torch import Tensor
 
-from calibayes.checks import positive
 from calibayes.metrics.prediction_arrays import Predictions
-from calibayes.posthoc.abstract_scaling import Scaling
 from calibayes.posthoc.convex_fit import Part, WholeMatrix, minimize
 from calibayes.posthoc.log_scores import blocks
-from calibayes.posthoc.smoothed_temperature import SmoothedTemperature
+from calibayes.posthoc.smoothed_temperature import PenalizedScaling, SmoothedTemperature
 
 __all__ = ["StructuredMatrixScaling"]
 
 
 @final
-class StructuredMatrixScaling(Scaling):
+class StructuredMatrixScaling(PenalizedScaling):
     r"""Give every class a score from the probabilities of all: the best for three classes or more, also with little data.
 
     After a temperature, $q = \frac{n}{n+1} p_T + \frac{1}{n+1} \cdot \frac1K$, it is logistic regression on $\log q$,
@@ -42,16 +40,7 @@ class StructuredMatrixScaling(Scaling):
         True
     """
 
-    _start: SmoothedTemperature | None = None
     _parameters: Tensor | None = None
-
-    def __init__(self, *, strength: float = 1.0) -> None:
-        self.strength = positive("strength", strength)
-
-    @property
-    def temperature(self) -> float:
-        """$T$."""
-        return self._known(self._start).temperature
 
     @property
     def matrix(self) -> Tensor:
