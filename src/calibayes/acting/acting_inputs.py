@@ -1,0 +1,80 @@
+"""Probabilities, labels and confidences from torch or numpy as checked CPU tensors in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calibayes.checks import check_probabilities
+from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
+from calibayes.metrics.prediction_arrays import Array, as_predictions
+from calibayes.numpy_arrays import from_numpy
+from calibayes.predictive import Predictive
+
+__all__ = ["ActingWarning", "read_correct", "read_labelled", "read_numbers", "read_probabilities"]
+
+
+_ROUNDING = 1e-5  # a mean of softmaxes in float32 may be above 1 by this
+
+
+class ActingWarning(UserWarning):
+    """A guarantee holds, but says little: there are too few calibration examples; the message says how many are needed."""
+
+
+def read_probabilities(probs: Array | Predictive, name: str = "probs") -> Tensor:
+    """``probs [n, K]``, or one column for two classes, or a `Predictive`, as checked probabilities in float64."""
+    values = as_tensor(name, probs.probs if isinstance(probs, Predictive) else probs)
+    if values.dim() == 1 or (values.dim() == 2 and values.shape[1] == 1):
+        column = values.reshape(-1)
+        values = torch.stack((1 - column, column), -1)
+    if values.dim() != 2:
+        raise InvalidProbabilitiesError(
+            f"Expected `{name}` of shape [n, K], or [n] for two classes, but got {list(values.shape)}."
+        )
+    check_probabilities(values)
+    return values.double()
+
+
+def read_labelled(probs: Array | Predictive, labels: Array) -> tuple[Tensor, Tensor]:
+    """Checked probabilities ``[n, K]`` in float64 and their labels ``[n]``."""
+    predictions = as_predictions(probs.probs if isinstance(probs, Predictive) else probs, labels)
+    return predictions.probs.double(), predictions.targets
+
+
+def read_numbers(name: str, values: Array, *, unit: bool = False) -> Tensor:
+    """One finite number per example in float64, within 0 … 1 (but for rounding) if ``unit``."""
+    numbers = as_tensor(name, values)
+    if numbers.dim() != 1 or not len(numbers):
+        raise InvalidArgumentError(f"Expected `{name}` to hold one number per example, but its shape is {list(numbers.shape)}.")
+    numbers = numbers.double()
+    if unit:
+        numbers = torch.where((numbers > 1) & (numbers < 1 + _ROUNDING), 1.0, numbers)
+    fine = numbers.isfinite() & ((numbers >= 0) & (numbers <= 1) if unit else True)
+    if not bool(fine.all()):
+        row = int((~fine).nonzero()[0])
+        kind = "lie between 0 and 1" if unit else "be finite"
+        raise InvalidArgumentError(f"Expected `{name}` to {kind}, but number {row} is {numbers[row].item()}.")
+    return numbers
+
+
+def read_correct(correct: Array, examples: int) -> Tensor:
+    """Whether each decision was right, as booleans, from booleans or zeros and ones."""
+    values = as_tensor("correct", correct)
+    if values.shape != (examples,):
+        raise InvalidArgumentError(f"Expected `correct` of shape [{examples}], but got {list(values.shape)}.")
+    fine = (values == 0) | (values == 1)
+    if not bool(fine.all()):
+        row = int((~fine).nonzero()[0])
+        raise InvalidArgumentError(f"Expected `correct` to hold zeros and ones, but number {row} is {values[row].item()}.")
+    return values.bool()
+
+
+def as_tensor(name: str, array: Array) -> Tensor:
+    """A tensor or an array of numbers as a detached CPU tensor."""
+    if isinstance(array, np.ndarray) and array.dtype.kind in "fiub":
+        return from_numpy(array)
+    if not isinstance(array, Tensor):
+        kind = f"dtype {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise InvalidArgumentError(f"Expected `{name}` to be a torch.Tensor or a numpy.ndarray of numbers, but got {kind}.")
+    return array.detach().cpu()

@@ -1,0 +1,240 @@
+"""Confidence thresholds with a guarantee: above them, decisions are right as often as asked, with a stated certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from torch import Tensor
+
+from calibayes.acting.acting_inputs import read_correct, read_labelled, read_numbers, read_probabilities
+from calibayes.acting.exact_bounds import clopper_pearson, error_free_rows
+from calibayes.acting.risk_tests import binomial_p_value, walk_down
+from calibayes.checks import fraction
+from calibayes.errors import InvalidArgumentError, ModelFileError
+from calibayes.metrics.intervals import Interval
+from calibayes.metrics.prediction_arrays import Array
+from calibayes.predictive import Predictive
+from calibayes.wording import counted
+
+__all__ = ["ClassThresholds", "Threshold", "certify_class_thresholds", "certify_threshold"]
+
+_KIND, _CLASSES_KIND = "threshold", "class-thresholds"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A certified confidence threshold, or the answer that none can be certified; `certify_threshold` makes it.
+
+    Attributes:
+        value: decisions of a confidence *above* it are made; ``None`` if no threshold can be certified.
+        accuracy: the accuracy (or precision) among the decisions made that was asked for.
+        certainty: the probability, over calibration samples, that the accuracy is reached.
+        rows: the number of calibration rows.
+        answered: how many of them lie above the threshold.
+        errors: how many of these were wrong.
+        measure: ``"accuracy"``, or ``"precision"`` of the decisions for one class.
+    """
+
+    value: float | None
+    accuracy: float
+    certainty: float
+    rows: int
+    answered: int
+    errors: int
+    measure: Literal["accuracy", "precision"] = "accuracy"
+
+    @classmethod
+    def fit(cls, probs: Array | Predictive, labels: Array, accuracy: float = 0.95, certainty: float = 0.9) -> Threshold:
+        """Certify a threshold on the largest probability, from probabilities ``[n, K]`` and true classes."""
+        values, targets = read_labelled(probs, labels)
+        confidence, decision = values.max(-1)
+        return certify_threshold(confidence.clamp_max(1.0), decision == targets, accuracy, certainty)
+
+    @property
+    def certified(self) -> bool:
+        """True if there is a threshold."""
+        return self.value is not None
+
+    @property
+    def coverage(self) -> float:
+        """The share of calibration rows that is answered; 0 without a threshold."""
+        return self.answered / self.rows if self.rows else 0.0
+
+    def coverage_interval(self, level: float = 0.95) -> Interval:
+        """Clopper and Pearson's interval of the coverage, for the threshold as it is."""
+        return clopper_pearson(self.answered, self.rows, level)
+
+    @property
+    def rows_needed(self) -> int:
+        """The number of rows without an error that would be enough to certify a threshold."""
+        return error_free_rows(self.accuracy, self.certainty)
+
+    def answers(self, confidence: Array) -> Tensor:
+        """True where a decision is made."""
+        values = read_numbers("confidence", confidence, unit=True)
+        return values > (2.0 if self.value is None else self.value)
+
+    @property
+    def statement(self) -> str:
+        """What is certified, or what it would take, in words."""
+        article = "an" if self.measure == "accuracy" else "a"
+        target = f"{self.measure} of {100 * self.accuracy:.4g} % with certainty {100 * self.certainty:.4g} %"
+        if self.value is None:
+            few = f"there are only {counted(self.rows, 'row')}" if self.rows < self.rows_needed else "there are too many errors"
+            return (
+                f"No threshold can be certified for {article} {target}: {few}. "
+                f"With {self.rows_needed} error-free rows above a threshold, one could be."
+            )
+        return (
+            f"Decisions of a confidence above {self.value:.4g} have at least the asked {target}. In the calibration rows these "
+            f"are {self.answered:,} of {self.rows:,} ({100 * self.coverage:.1f} %), of which {self.errors:,} were wrong."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain values that JSON can hold."""
+        return {"kind": _KIND, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Rebuild what `to_dict` described."""
+        return cls(**_without_kind(values, _KIND))
+
+
+@dataclass(frozen=True)
+class ClassThresholds:
+    """A threshold for the decisions of each class; all hold together with the certainty.
+
+    Attributes:
+        thresholds: one for each class.
+        certainty: the probability that every one of them holds.
+    """
+
+    thresholds: tuple[Threshold, ...]
+    certainty: float
+
+    @property
+    def values(self) -> list[float | None]:
+        """The threshold of each class; ``None`` for a class without one, which is never decided."""
+        return [each.value for each in self.thresholds]
+
+    @property
+    def coverage(self) -> float:
+        """The share of calibration rows that is answered."""
+        return sum(each.answered for each in self.thresholds) / max(1, sum(each.rows for each in self.thresholds))
+
+    @property
+    def statement(self) -> str:
+        """What is certified for each class, in words."""
+        return "\n".join(f"Class {index}: {each.statement}" for index, each in enumerate(self.thresholds))
+
+    def answers(self, probs: Array | Predictive) -> Tensor:
+        """True where a decision is made, for probabilities ``[n, K]``."""
+        values = read_probabilities(probs)
+        if values.shape[1] != len(self.thresholds):
+            raise InvalidArgumentError(f"Expected {len(self.thresholds)} columns in `probs`, but got {values.shape[1]}.")
+        confidence, decision = values.max(-1)
+        return confidence.clamp_max(1.0) > values.new_tensor([2.0 if each is None else each for each in self.values])[decision]
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain values that JSON can hold."""
+        return {"kind": _CLASSES_KIND, "thresholds": [each.to_dict() for each in self.thresholds], "certainty": self.certainty}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Rebuild what `to_dict` described."""
+        plain = _without_kind(values, _CLASSES_KIND)
+        return cls(tuple(Threshold.from_dict(each) for each in plain["thresholds"]), float(plain["certainty"]))
+
+
+def certify_threshold(confidence: Array, correct: Array, accuracy: float = 0.95, certainty: float = 0.9) -> Threshold:
+    r"""Find the lowest threshold above which decisions are right often enough, with a guarantee.
+
+    With a probability of at least ``certainty`` over calibration samples, decisions of a confidence above the threshold are
+    right with a probability of at least ``accuracy``, or no threshold is returned. The tests are exact, and all thresholds
+    looked at are paid for; `calibayes.acting.risk_tests` says how. It holds if new examples come from where the calibration
+    rows came from, and if accuracy, once below the target, stays below it at lower thresholds.
+
+    Args:
+        confidence: one number in 0 … 1 per calibration row, which neither the classifier nor its scaling has seen.
+        correct: whether the decision of each row was right.
+        accuracy: to be reached among the decisions that are made.
+        certainty: of the guarantee, $1 - \delta$.
+
+    Examples:
+        >>> confidence = torch.linspace(0.5, 1, 1000)
+        >>> threshold = certify_threshold(confidence, confidence > 0.7, accuracy=0.95, certainty=0.9)
+        >>> round(threshold.value, 2), round(threshold.coverage, 2)
+        (0.69, 0.62)
+        >>> print(certify_threshold(confidence[-30:], confidence[-30:] > 0.7).statement)
+        No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. With 45 error-free
+        rows above a threshold, one could be.
+    """
+    fraction("accuracy", accuracy), fraction("certainty", certainty)
+    values = read_numbers("confidence", confidence, unit=True)
+    right = read_correct(correct, len(values))
+    return _certified(values, right, accuracy, certainty, "accuracy")
+
+
+def certify_class_thresholds(
+    probs: Array | Predictive, labels: Array, precision: float = 0.95, certainty: float = 0.9
+) -> ClassThresholds:
+    r"""Find for each class the lowest threshold above which decisions for it are right often enough, with a guarantee.
+
+    All classes hold together with the certainty: each gets $\delta / K$ of the budget $\delta$ = ``1 - certainty``.
+
+    Args:
+        probs: class probabilities ``[n, K]`` of calibration rows, which neither the classifier nor its scaling has seen.
+        labels: the true classes.
+        precision: to be reached among the decisions for each class.
+        certainty: of all guarantees together.
+
+    Examples:
+        >>> probs = torch.tensor([[0.9, 0.1]] * 80 + [[0.2, 0.8]] * 40)
+        >>> thresholds = certify_class_thresholds(probs, torch.tensor([0] * 80 + [1] * 40))
+        >>> thresholds.values, thresholds.thresholds[1].rows_needed
+        ([0.0, None], 59)
+    """
+    fraction("precision", precision), fraction("certainty", certainty)
+    values, targets = read_labelled(probs, labels)
+    confidence, decision = values.clamp_max(1.0).max(-1)
+    each = 1 - (1 - certainty) / values.shape[1]
+    return ClassThresholds(
+        tuple(
+            _certified(confidence[decision == k], targets[decision == k] == k, precision, each, "precision")
+            for k in range(values.shape[1])
+        ),
+        certainty,
+    )
+
+
+def _certified(
+    confidence: Tensor,
+    right: Tensor,
+    accuracy: float,
+    certainty: float,
+    measure: Literal["accuracy", "precision"],
+) -> Threshold:
+    scores, correct = confidence.numpy(), right.numpy()
+    limit, budget = 1 - accuracy, 1 - certainty
+    order = np.argsort(-scores, kind="stable")
+    errors = np.concatenate(([0], np.cumsum(~correct[order])))
+    certified = walk_down(
+        scores,
+        lambda _, answered, __: binomial_p_value(int(errors[answered]), answered, limit),
+        lambda part: error_free_rows(accuracy, 1 - part),
+        limit,
+        budget,
+    )
+    if certified is None:
+        return Threshold(None, accuracy, certainty, len(scores), 0, 0, measure)
+    wrong = int(errors[certified.answered])
+    return Threshold(certified.threshold, accuracy, certainty, len(scores), certified.answered, wrong, measure)
+
+
+def _without_kind(values: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    if values.get("kind") != kind:
+        raise ModelFileError(f"Expected a description of the kind {kind!r}, but got {values.get('kind')!r}.")
+    return {name: value for name, value in values.items() if name != "kind"}
