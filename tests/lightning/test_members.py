@@ -198,7 +198,7 @@ def chosen(name: str) -> dict[str, Any]:
     return {"members": 2} if cb.methods.method_named(name).has("members") else {}
 
 
-@pytest.mark.parametrize("name", cb.METHODS)
+@pytest.mark.parametrize("name", cb.NETWORK_METHODS)
 def test_every_method_ends_where_fit_does(name: str) -> None:
     """Up to rounding; members of an ensemble have the batches of the first, and so the first has those of `fit`."""
     here = CalibayesModule.from_method(name, with_batch_norm, seed=3, **chosen(name))

@@ -17,7 +17,7 @@ def test_the_papers_table() -> None:
         (True, False),
         (True, True),
     ]
-    assert [each for each in cb.METHODS if not takes_lam(each)] == ["fnn", "bnn"]
+    assert [each for each in cb.NETWORK_METHODS if not takes_lam(each)] == ["fnn", "bnn"]
 
 
 def test_a_method_of_somebody_elses_has_the_lam_that_it_says() -> None:

@@ -180,7 +180,7 @@ def test_a_stream_trains_as_the_same_examples_with_a_length_do(tmp_path: Path) -
     assert torch.equal(weights(streamed), weights(listed))
 
 
-@pytest.mark.parametrize("name", ["point", "mean-field", *cb.METHODS])
+@pytest.mark.parametrize("name", ["point", "mean-field", *cb.NETWORK_METHODS])
 def test_every_method_fine_tunes(name: str, tmp_path: Path) -> None:
     """A step is that of its posterior with its objective, and its optimiser where it is one of its own."""
     given: dict[str, dict[str, Any]] = {"ensemble": {"members": 2}, "mixture": {"members": 2}, "swag": {"every": "step"}}

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import entry_points
-from typing import Any, Generic, NamedTuple, TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from torch import nn
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods.method_settings import MethodSettings
+from calibayes.methods.learner import Learner
 from calibayes.objective import Objective
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.wording import did_you_mean
 
-__all__ = ["METHODS", "Method", "Methods", "Plan", "build", "method_named", "one_network", "register_method"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["METHODS", "NETWORK_METHODS", "Method", "Methods", "Plan", "build", "method_named", "one_network", "register_method"]
 
 GROUP = "calibayes.methods"
 """The entry points by which other packages register methods."""
 
-S = TypeVar("S", bound=MethodSettings)
+S = TypeVar("S", bound="DataclassInstance")
 Network = nn.Module | Callable[[], nn.Module]
 
 
@@ -50,17 +54,28 @@ class Method(Generic[S]):
         name: what users type, lower case with hyphens.
         title: what tables show.
         summary: one sentence for users.
-        settings: a frozen dataclass, a subclass of `MethodSettings`; everything in it has a default.
-        plan: makes a `Plan` of a network and settings.
+        settings: a frozen dataclass, everything in which has a default; of a method for networks, a subclass of
+            `MethodSettings`.
+        plan: makes a `Plan` of a network and settings; ``None`` for a method that trains no network of the user's.
         needs_dropout: whether the network must have dropout; networks not chosen by the user then get a layer of it.
+        learner: for a method that trains no network: makes a `Learner` of the fixed first layer of the data, such as
+            `TableInputs`, and settings; ``None`` where it cannot learn such data.
+        package: one that the method needs, which an extra installs.
     """
 
     name: str
     title: str
     summary: str
     settings: type[S]
-    plan: Callable[[Network, S], Plan]
+    plan: Callable[[Network, S], Plan] | None = None
     needs_dropout: bool = False
+    learner: Callable[[nn.Module, S], Learner | None] | None = None
+    package: str | None = None
+
+    @property
+    def installed(self) -> bool:
+        """True unless the package that the method needs is missing."""
+        return self.package is None or find_spec(self.package) is not None
 
     def setting_names(self) -> tuple[str, ...]:
         """Return the names of the settings."""
@@ -102,36 +117,43 @@ def register_method(method: Method[Any]) -> Method[Any]:
 
 
 class Methods(Sequence[str]):
-    """The names of all registered methods, also of those registered later."""
+    """The names of registered methods, also of those registered later; of all, or of those that train any network."""
+
+    def __init__(self, *, of_networks: bool) -> None:
+        self._of_networks = of_networks
 
     def __getitem__(self, index: Any) -> Any:
-        return list(_known())[index]
+        return [name for name, method in _known().items() if method.plan is not None or not self._of_networks][index]
 
     def __len__(self) -> int:
-        return len(_known())
+        return len(self[:])
 
     def __repr__(self) -> str:
         return repr(tuple(self))
 
 
-METHODS = Methods()
+METHODS = Methods(of_networks=False)
 """The names of all registered methods."""
+
+NETWORK_METHODS = Methods(of_networks=True)
+"""The names of the registered methods that train any network: all but those for tables and texts alone."""
 
 
 def method_named(name: str) -> Method[Any]:
-    """The method of this name, or an error that suggests the closest one."""
+    """The method of this name, in any case, or an error that suggests the closest one."""
     known = _known()
-    if name not in known:
-        hint = did_you_mean(name, known, "Other packages register theirs with `register_method`.")
+    found = known.get(name) or known.get(name.lower() if isinstance(name, str) else name)
+    if found is None:
+        hint = did_you_mean(str(name).lower(), known, "Other packages register theirs with `register_method`.")
         raise InvalidArgumentError(f"Expected one of the methods {', '.join(known)}, but got {name!r}. {hint}")
-    return known[name]
+    return found
 
 
 def build(method: str, net: Network, **settings: Any) -> Plan:
     r"""Apply a method to a network: what to train, what to minimise, and further arguments of `calibayes.fit`.
 
     Args:
-        method: one of `calibayes.METHODS`.
+        method: one of `calibayes.NETWORK_METHODS`.
         net: any ``nn.Module`` that returns logits, which is copied; or a function without arguments that makes one, so that
             every member of an ensemble has its own initial weights. If a network is given, the members are copies of it with
             new initial weights.
@@ -145,6 +167,10 @@ def build(method: str, net: Network, **settings: Any) -> Plan:
         torch.Size([64, 3])
     """
     chosen = method_named(method)
+    if chosen.plan is None:
+        raise InvalidArgumentError(
+            f"The method {chosen.name!r} trains no network. Use it with `calibayes train` or `CalibayesClassifier`."
+        )
     return chosen.plan(net, chosen.configured(**settings))
 
 

@@ -20,12 +20,13 @@ def has_lam(method: str) -> bool:
         ['ca-fnn', 'ca-bnn']
     """
     usual = method_named(method).default("lam")
-    return callable(usual) or usual > 0
+    return usual is not None and (callable(usual) or usual > 0)
 
 
 def takes_lam(method: str) -> bool:
-    """Return False for a method that has another name with the calibration term: ``fnn`` and ``bnn``."""
-    return f"ca-{method_named(method).name}" not in METHODS
+    """Return False for a method without the term, or with another name if it has it: ``fnn`` and ``bnn``."""
+    chosen = method_named(method)
+    return chosen.has("lam") and f"ca-{chosen.name}" not in METHODS
 
 
 def has_beta(method: str) -> bool:
@@ -45,7 +46,8 @@ def check_weights(method: str, *, lam: Schedule | None = None, beta: Schedule | 
     """
     plain = method.removeprefix("ca-")
     if lam and not takes_lam(method):
-        raise InvalidArgumentError(f"Expected no `lam` for {method!r}, but got {lam!r}. With the term it is 'ca-{method}'.")
+        hint = f" With the term it is 'ca-{method}'." if f"ca-{method}" in METHODS else ""
+        raise InvalidArgumentError(f"Expected no `lam` for {method!r}, but got {lam!r}.{hint}")
     if lam is not None and lam == 0 and plain != method and plain in METHODS:
         raise InvalidArgumentError(f"Expected `lam` > 0 for {method!r}, but got {lam!r}; without the term it is {plain!r}.")
     if beta and not has_beta(method):

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from calibayes.posterior.group import Group
     from calibayes.posterior.network_posterior import NetworkPosterior
 
-__all__ = ["Output", "Posterior", "Samples", "posterior_from", "registered_kinds"]
+__all__ = ["Networks", "Output", "Posterior", "Samples", "posterior_from", "registered_kinds"]
 
+Networks = nn.Module | Sequence[nn.Module]
 Samples = int | Literal["mean", "closed-form"]
 
 _KINDS: dict[str, type[Posterior]] = {}
@@ -166,7 +167,7 @@ def registered_kinds() -> list[str]:
     return sorted(kind for kind, each in _KINDS.items() if not isabstract(each))
 
 
-def posterior_from(net: nn.Module, config: Mapping[str, Any]) -> Posterior:
+def posterior_from(net: Networks, config: Mapping[str, Any]) -> Posterior:
     """Rebuild a posterior of any registered kind from its `Posterior.config`."""
     kind = config["kind"]
     if kind not in _KINDS:
@@ -174,4 +175,7 @@ def posterior_from(net: nn.Module, config: Mapping[str, Any]) -> Posterior:
             f"it holds a posterior of the kind {kind!r}, which is not known; known are {', '.join(registered_kinds())}. "
             "Import the module that defines it first."
         )
-    return _KINDS[kind].from_config(net, config)
+    if not isinstance(net, nn.Module) and "members" not in config:
+        raise ModelFileError(f"it holds a posterior of one network, but got {len(net)}.")
+    rebuild: Callable[[Any, Mapping[str, Any]], Posterior] = _KINDS[kind].from_config  # an ensemble takes several networks
+    return rebuild(net, config)

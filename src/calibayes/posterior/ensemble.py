@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from calibayes.checks import integer, positive_integer
 from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError, ModelFileError
-from calibayes.posterior.abstract_posterior import Output, Posterior, Samples, posterior_from
+from calibayes.posterior.abstract_posterior import Networks, Output, Posterior, Samples, posterior_from
 from calibayes.posterior.network_outputs import mean_logits
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.randomness import derived_seed, seeded
@@ -155,19 +155,14 @@ class Ensemble(Posterior):
     # --- on disk ---
 
     def config(self) -> dict[str, Any]:
-        configs = [member.config() for member in self.members]
-        networks = [(m.architecture(), c["parameters"], c["buffers"]) for m, c in zip(self.members, configs, strict=True)]
-        for number, network in enumerate(networks, 1):
-            if network != networks[0]:
-                raise ModelFileError(
-                    f"Member {number} has another network than member 1, but a file holds members of one architecture. "
-                    "Save the members one by one."
-                )
-        return {"kind": self.kind, "members": configs}
+        return {"kind": self.kind, "members": [member.config() for member in self.members]}
 
     @classmethod
-    def from_config(cls, net: nn.Module, config: Mapping[str, Any]) -> Ensemble:
-        return cls([posterior_from(net, each) for each in config["members"]])
+    def from_config(cls, net: Networks, config: Mapping[str, Any]) -> Ensemble:
+        networks = [net] * len(config["members"]) if isinstance(net, nn.Module) else list(net)
+        if len(networks) != len(config["members"]):
+            raise ModelFileError(f"it has {len(config['members'])} members, but got {len(networks)} networks.")
+        return cls([posterior_from(*pair) for pair in zip(networks, config["members"], strict=True)])
 
     def prior(self) -> dict[str, Any]:
         return {"members": [member.prior() for member in self.members]}

@@ -10,7 +10,7 @@ from torch import nn
 
 from calibayes.checks import positive, positive_integer
 from calibayes.errors import InvalidArgumentError
-from calibayes.methods import METHODS, Method, Plan, build, method_named
+from calibayes.methods import NETWORK_METHODS, Method, Plan, build, method_named
 from calibayes.methods.fit_arguments import fit_settings
 from calibayes.objective import Objective, check_batch_terms, checked_objective
 from calibayes.posterior.abstract_posterior import Posterior
@@ -73,7 +73,7 @@ class TrainerChoices:
     rho_learning_rate: float | None
 
     def __post_init__(self) -> None:
-        known = [*_SHORT, *METHODS]
+        known = [*_SHORT, *NETWORK_METHODS]
         if not isinstance(self.posterior, Posterior) and (not isinstance(self.posterior, str) or self.posterior not in known):
             raise InvalidArgumentError(
                 f"Expected `posterior` to be one of {', '.join(known)}, or a posterior, but got {self.posterior!r}. "
