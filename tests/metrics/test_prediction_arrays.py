@@ -18,7 +18,9 @@ FUNCTIONS = [
     for name in metrics.__all__
     if name[0].islower() and name not in ("differences", "confidence_interval")
 ]
-NUMBERS = [function for function in FUNCTIONS if function.__name__ not in ("reliability_bins", "risk_coverage", "evaluate")]
+TABLES = ("reliability_bins", "risk_coverage", "evaluate", "class_rates", "confusion_matrix")
+TWO_CLASSES = ("roc_auc", "roc_auc_interval")
+NUMBERS = [function for function in FUNCTIONS if function.__name__ not in (*TABLES, *TWO_CLASSES)]
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.25, 0.25, 0.5]])
 TARGETS = np.array([0, 2, 2])
 

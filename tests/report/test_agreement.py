@@ -85,6 +85,7 @@ def test_classes_that_are_off_are_told_although_the_confidence_is_right() -> Non
     assert " But the probabilities of single classes are miscalibrated (classwise ECE " in verdict(scores, None).text
 
 
+@pytest.mark.slow
 def test_calibrated_classifiers_are_rarely_called_anything_else() -> None:
     called = classes = 0
     for seed in range(100):

@@ -7,13 +7,13 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.report import studies
 from tests.report.markup import parsed
+from tests.report.page_checks import check_markup, checked_numbers
 
 import calibayes.report
 from calibayes.errors import InvalidArgumentError
@@ -66,27 +66,7 @@ def test_every_number_stands_where_it_belongs(case: Callable[[], Study]) -> None
 
 @pytest.mark.parametrize("case", CASES)
 def test_shown_numbers_are_the_exact_ones_rounded(case: Callable[[], Study]) -> None:
-    checked = 0
-    for node in parsed(render_page(case())):
-        exact = node.attributes.get("data-value")
-        if exact is None:
-            continue
-        shown = node.text.strip().replace("−", "-").replace(",", "")
-        if exact in ("null", "Infinity"):
-            assert shown == {"null": "–", "Infinity": "∞"}[exact]
-            continue
-        scientific = re.fullmatch(r"(-?[\d.]+)·10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", shown.lstrip("+"))
-        if scientific:
-            exponent = scientific[2].translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
-            assert float(f"{scientific[1]}e{exponent}") == pytest.approx(float(exact), rel=0.05)
-            continue
-        number = shown.rstrip("%\u00a0")
-        step = 10.0 ** -len(number.partition(".")[2])
-        # In columns of per cent, only the heading has the sign.
-        factors = (100,) if shown.endswith("%") else (1, 100)
-        assert min(abs(float(number) - factor * float(exact)) for factor in factors) <= 0.5001 * step, (shown, exact)
-        checked += 1
-    assert checked > 300
+    assert checked_numbers(parsed(render_page(case()))) > 300
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -100,23 +80,7 @@ def test_the_json_inside_is_the_study(case: Callable[[], Study]) -> None:
 
 @pytest.mark.parametrize("case", [*CASES, pytest.param(studies.large, marks=pytest.mark.slow)])
 def test_markup_is_sound(case: Callable[[], Study]) -> None:
-    page = parsed(render_page(case()))
-    ids = [node.attributes["id"] for node in page if "id" in node.attributes]
-    assert len(ids) == len(set(ids))
-    for node in page:
-        for name in ("aria-labelledby", "aria-describedby", "for"):
-            assert set(node.attributes.get(name, "").split()) <= set(ids)
-        target = node.attributes.get("href", "")
-        assert target == "data:," or target[1:] in ids if target else True
-        assert not any(name.startswith("on") or name in ("src", "style") for name in node.attributes)
-    assert len(page.all("h1")) == len(page.all("main")) == len(page.all("nav")) == 1
-    levels = [int(node.tag[1]) for node in page if re.fullmatch("h[1-6]", node.tag)]
-    assert all(after - before <= 1 for before, after in pairwise(levels))
-    for table in page.all("table"):
-        assert table.one("caption").text.strip()
-        assert all(head.attributes.get("scope") in ("row", "col", "colgroup") for head in table.all("th"))
-    for chart in page.all("svg"):
-        assert chart.attributes.get("aria-hidden") == "true" or (chart.all("title") and chart.all("desc"))
+    check_markup(parsed(render_page(case())))
 
 
 def test_no_name_breaks_out() -> None:

@@ -294,3 +294,16 @@ def test_download_is_the_json(browser: Browser, written: Write, tmp_path: Path) 
             break
         time.sleep(0.1)
     assert json.loads(saved.read_text(encoding="utf-8")) == study
+
+
+def test_a_table_that_is_wider_than_the_page_says_so(browser: Browser, written: Write) -> None:
+    browser.open(written(studies.two()))
+    wide = (
+        "return [...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility()).map(e => "
+        "[e.scrollWidth > e.clientWidth + 1, e.previousElementSibling.checkVisibility()])"
+    )
+    for width in (1280, 420):
+        browser.resize(width)
+        found = browser.script(wide)
+        assert all(wider == said for wider, said in found)
+        assert any(wider for wider, _ in found) == (width == 420)

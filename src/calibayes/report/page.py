@@ -7,13 +7,14 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from calibayes.atomic_file import atomic_file
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["render_page", "write_page"]
+__all__ = ["render_page", "render_template", "write_html", "write_page"]
 
 # Characters that could end the block early, or are not characters by themselves; JSON reads their escapes as the same.
 _UNSAFE_IN_JSON = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
@@ -29,23 +30,41 @@ def render_page(study: dict[str, Any]) -> str:
     Args:
         study: the result of `Study.to_dict`, which ``--json`` writes.
     """
+    from calibayes.report.page_view import view
+
+    return render_template("page.html", view(study), study)
+
+
+def render_template(
+    name: str, variables: Mapping[str, Any], content: dict[str, Any], *, styles: Sequence[str] = ("page.css",)
+) -> str:
+    """A template as a page that holds its styles, its script and its numbers.
+
+    Args:
+        name: the template's file.
+        variables: its variables.
+        content: the numbers, as JSON has them.
+        styles: the style sheets, one after the other.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     from calibayes.report import page_numbers
-    from calibayes.report.page_view import view
 
     loader = PackageLoader("calibayes.report", "templates")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    for name in ("count", "exact", "percent", "rounded", "sentence", "signed"):
-        environment.filters[name] = getattr(page_numbers, name)
+    for each in ("count", "exact", "percent", "rounded", "sentence", "signed"):
+        environment.filters[each] = getattr(page_numbers, each)
     # A browser reads every line end as \n before it takes the hash.
-    style, script = ("\n".join(loader.get_source(environment, name)[0].splitlines()) for name in ("page.css", "page.js"))
-    text = environment.get_template("page.html").render(
-        **view(study),
+    style, script = (
+        "\n".join(line for file in files for line in loader.get_source(environment, file)[0].splitlines())
+        for files in (styles, ("page.js",))
+    )
+    text = environment.get_template(name).render(
+        **variables,
         style=Markup(style),
         script=Markup(script),
-        json=Markup(_embedded(study)),
+        json=Markup(_embedded(content)),
         policy=_policy(style, script),
     )
     # A file name that is not valid Unicode cannot be written as UTF-8: show question marks in its place.
@@ -59,13 +78,17 @@ def write_page(study: dict[str, Any], path: str | os.PathLike[str]) -> None:
         study: the result of `Study.to_dict`.
         path: the HTML file to write.
     """
-    page = render_page(study).encode("utf-8")
+    write_html(render_page(study), path)
+
+
+def write_html(page: str, path: str | os.PathLike[str]) -> None:
+    """Write a page, atomically; raise `InvalidArgumentError` if ``path`` cannot be written."""
     target = Path(path)
     try:
         if target.is_dir():
             raise IsADirectoryError(f"it is a folder; name a file in it, such as {str(target / 'report.html')!r}")
         with atomic_file(target) as unfinished:
-            unfinished.write_bytes(page)
+            unfinished.write_bytes(page.encode("utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"The page cannot be written to {str(path)!r}: {error}.") from error
 

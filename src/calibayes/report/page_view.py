@@ -36,6 +36,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
     top, level = highest_share(models), study["settings"]["level"]
     return {
         "study": study,
+        "layout": "many" if len(models) > 4 else "",
         "keys": keys,
         "models": [
             {

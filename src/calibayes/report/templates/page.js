@@ -22,6 +22,17 @@
   download.href = URL.createObjectURL(new Blob([json], { type: "application/json" }));
   download.hidden = false;
 
+  // A table that is wider than its box says so above it.
+  const sideways = () => {
+    for (const note of all(".sideways")) {
+      const box = note.nextElementSibling;
+      note.hidden = box.scrollWidth <= box.clientWidth + 1;
+    }
+  };
+  addEventListener("resize", sideways);
+  document.addEventListener("toggle", sideways, true);
+  sideways();
+
   // A mark shows its numbers while it is pointed at or focused, or after a tap; Escape closes them.
   const tip = document.getElementById("tip");
   let shown = null;
@@ -98,7 +109,10 @@
   });
 
   // Tables that can be sorted by any column, and show their first rows until all are asked for.
-  const number = (cell) => Number(cell.dataset.value === "null" ? NaN : cell.dataset.value);
+  const number = (cell) => {
+    const exact = (cell.dataset.value === undefined ? cell.querySelector("[data-value]") : cell).dataset.value;
+    return Number(exact === "null" ? NaN : exact);
+  };
   const compare = (column, sign) => (a, b) => {
     const [x, y] = [a.cells[column], b.cells[column]];
     if (!column) return sign * x.textContent.localeCompare(y.textContent, undefined, { numeric: true });
@@ -146,6 +160,20 @@
       });
     }
   }
+
+  // A table wider than its box says that it scrolls.
+  const hints = all(".scroll").map((box) => {
+    const hint = document.createElement("p");
+    hint.className = "scroll-hint";
+    hint.textContent = "Scroll sideways to see all columns.";
+    hint.hidden = true;
+    box.after(hint);
+    return () => (hint.hidden = box.scrollWidth <= box.clientWidth + 1);
+  });
+  const showHints = () => hints.forEach((update) => update());
+  addEventListener("resize", showHints);
+  document.addEventListener("toggle", showHints, true);
+  showHints();
 
   // Paper cannot be clicked: everything that is folded is printed open.
   let closed = [];
