@@ -9,7 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from calibayes.checks import check_predictions, check_probabilities, check_targets, check_weights, class_indices, positive
+from calibayes.checks import (
+    check_predictions,
+    check_probabilities,
+    check_targets,
+    check_weights,
+    class_indices,
+    integer,
+    positive,
+)
 from calibayes.errors import CalibayesError, InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError
 
 GOOD = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.0, 1.0]])
@@ -145,3 +153,10 @@ def test_errors_are_of_one_family_and_value_errors() -> None:
     for error in (InvalidArgumentError, InvalidProbabilitiesError, InvalidTargetsError):
         assert issubclass(error, CalibayesError)
         assert issubclass(error, ValueError)
+
+
+def test_an_integer_that_is_too_small_is_not_called_no_integer() -> None:
+    with pytest.raises(InvalidArgumentError, match="Expected `cv` to be an integer of at least 2, but got 1"):
+        integer("cv", 1, least=2)
+    with pytest.raises(InvalidArgumentError, match=r"Expected `seed` to be an integer, but got 0\.5"):
+        integer("seed", 0.5)

@@ -19,6 +19,7 @@ from calibayes.checkpoint import load as load
 from calibayes.checkpoint import save as save
 from calibayes.displays import ReliabilityDisplay as ReliabilityDisplay
 from calibayes.methods import METHODS as METHODS
+from calibayes.methods import NETWORK_METHODS as NETWORK_METHODS
 from calibayes.methods import build as build
 from calibayes.metrics import evaluate as evaluate
 from calibayes.objective import SCHEMES as SCHEMES
@@ -46,6 +47,7 @@ from calibayes.training import NaturalGradient as NaturalGradient
 from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:
+    from calibayes import acting as acting
     from calibayes import networks as networks
     from calibayes import sweeps as sweeps
     from calibayes import testing as testing
@@ -60,6 +62,7 @@ __version__ = "0.1.0"
 _WHEN_FIRST_USED = {
     "CalibayesClassifier": "calibayes.estimator",
     "InputDropout": "calibayes.networks",
+    "acting": "calibayes.acting",
     "calibrate": "calibayes.posthoc",
     "grid": "calibayes.sweeps",
     "networks": "calibayes.networks",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from torch import Tensor, nn
+from torch import Tensor
 
 from calibayes.errors import CheckpointError, ModelFileError, UnsupportedNetworkError
-from calibayes.posterior.abstract_posterior import Posterior, posterior_from, registered_kinds
+from calibayes.posterior.abstract_posterior import Networks, Posterior, posterior_from, registered_kinds
 from calibayes.posterior.rebuilding import OtherArchitectureError
 from calibayes.tensor_tree_file import TreeFileError, read_tree, write_tree
 
@@ -54,12 +54,13 @@ def as_tree(posterior: Posterior) -> dict[str, Any]:
     return {"architecture": {**posterior.config(), "training": posterior.training}, "state": dict(posterior.state_dict())}
 
 
-def load(path: str | Path, net: nn.Module) -> Posterior:
+def load(path: str | Path, net: Networks) -> Posterior:
     """Read a posterior that `save` wrote.
 
     Args:
         path: the file.
-        net: a network of the same architecture; its weights do not matter, and it is not changed.
+        net: a network of the same architecture; its weights do not matter, and it is not changed. For an ensemble whose
+            members have different architectures, a list of networks, one for each member.
 
     Raises:
         ModelFileError: the file is missing, truncated, or of another architecture; it names the parameter that differs.
@@ -80,7 +81,7 @@ def load(path: str | Path, net: nn.Module) -> Posterior:
     return from_tree(tree, net, path)
 
 
-def from_tree(tree: Any, net: nn.Module, path: str | Path) -> Posterior:
+def from_tree(tree: Any, net: Networks, path: str | Path) -> Posterior:
     """The posterior of a file's contents; ``path`` is for messages, everything else as in `load`."""
     try:
         saved = tree["architecture"]

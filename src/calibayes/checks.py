@@ -57,7 +57,8 @@ def moderate_positive(name: str, value: float) -> float:
 def integer(name: str, value: object, kind: str = "an integer", least: int | None = None) -> int:
     """``value`` as an int, or an error that names it when it is not an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or (least is not None and operator.index(value) < least):
-        raise InvalidArgumentError(f"Expected `{name}` to be {kind}, but got {value!r}.")
+        bound = f" of at least {least}" if least is not None and kind == "an integer" else ""
+        raise InvalidArgumentError(f"Expected `{name}` to be {kind}{bound}, but got {value!r}.")
     return operator.index(value)
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "EXIT_FAILED",
     "EXIT_INTERRUPTED",
     "EXIT_INVALID_INPUT",
+    "WIDTH",
     "ProgressDisplay",
     "as_text",
     "print_error",
@@ -40,7 +41,7 @@ EXIT_INVALID_INPUT = 2
 EXIT_INTERRUPTED = 130
 """Ctrl-C ended the program; shells expect this code."""
 
-_WIDTH = 110  # where there is no terminal
+WIDTH = 110  # where there is no terminal
 
 
 def stdout_console() -> Console:
@@ -73,7 +74,7 @@ def print_error(error: object) -> None:
     print(f"calibayes: {' '.join(str(error).split())}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
 
 
-def as_text(results: RenderableType, width: int = _WIDTH) -> str:
+def as_text(results: RenderableType, width: int = WIDTH) -> str:
     """Return the text that a console would show, without colours and trailing blanks."""
     from rich.console import Console
 
@@ -82,7 +83,7 @@ def as_text(results: RenderableType, width: int = _WIDTH) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 
-def print_results(console: Console, results: RenderableType, width: int = _WIDTH) -> None:
+def print_results(console: Console, results: RenderableType, width: int = WIDTH) -> None:
     """Print results: fitted to a terminal, and as `as_text` has them elsewhere."""
     if console.is_terminal:
         console.print(results)

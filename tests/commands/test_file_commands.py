@@ -31,8 +31,8 @@ def call(*words: object) -> Result:
 def test_train_predict_evaluate(place: Path) -> None:
     done = run("train", "data.csv", "--target", "kind", "-o", "my model", "--epochs", "3", "--scheme", "fnn", cwd=place)
     assert done.returncode == 0, done.stderr
-    assert "59 rows to train, 13 to validate, 18 to test; 2 classes of 'kind'. FNN" in done.stderr
-    for words in ("18 test rows, which training has not seen", "accuracy", "NLL", "ECE", "with temperature"):
+    assert "90 rows in 5 folds; 2 classes of 'kind'; FNN." in done.stderr
+    for words in ("each predicted by a member", "accuracy", "NLL", "ECE", "the average of 5 members at a temperature of"):
         assert words in done.stdout
     assert "Next: calibayes predict 'my model' new.csv -o predictions.csv" in done.stdout
     done = run("predict", "my model", "data.csv", "-o", "out.csv", "--abstain-below", "0.7", cwd=place)
@@ -81,6 +81,8 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
         (["train", "data.csv", "--target", "kind", "-o", "no/where"], "cannot be written"),
         (["train", "data.csv", "--target", "kind", "--config", "bad.toml"], "no setting 'epocs'. Did you mean 'epochs'?"),
         (["train", "data.csv", "--config", "s.toml", "-o", "s.toml"], "holds the data or settings to read"),
+        (["train", "data.csv", "--target", "kind", "--test-file", "s.toml", "-o", "s.toml"], "holds the data or settings"),
+        (["train", "data.csv", "--target", "kind", "-o", "new.html", "--report", "new.html"], "or the model"),
         (
             ["train", "data.csv", "--config", "wrong.toml", "--epochs", "2"],
             "Expected 'epochs' to be a whole number, but got '3'",
@@ -163,6 +165,7 @@ def way(folder: Path, ending: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl", ".xlsx"])
 def test_other_formats_go_the_same_way_as_csv_to_the_last_digit(tmp_path: Path, ending: str) -> None:
     plain, other = tmp_path / "plain", tmp_path / "other"
@@ -221,7 +224,7 @@ def test_a_comparison_is_the_same_in_all_four_formats(tmp_path: Path, monkeypatc
         assert f"data{ending}, 2 classes of 'kind': 59 rows to train" in done.stderr
         found = json.loads((tmp_path / f"found{ending}" / "results.json").read_text())
         results[ending] = [(each["name"], [seed["test"] for seed in each["seeds"]]) for each in found["contenders"]]
-        assert [name for name, _ in results[ending]] == ["FNN", "FNN + T"]
+        assert [name for name, _ in results[ending]] == ["logistic regression", "boosted trees", "FNN", "FNN + T"]
     assert all(result == results[".csv"] for result in results.values())
 
 
@@ -230,11 +233,10 @@ def test_a_method_and_its_settings_are_typed_or_read(place: Path) -> None:
     words = ("train", "data.csv", "--config", "s.toml", "--method", "mixture", "-o", "m", "--set", "members=2", "--set")
     done = call(*words, "prior-std=0.2")
     assert done.exit_code == 0, done.output
-    assert "Member 2: 2 epochs" in done.output
     model = load(place / "m")
     settings = model.about["settings"]
     assert settings["method_settings"] == {"members": 2, "ema": 0.5}
-    assert (settings["scheme"], settings["prior_std"], len(model.posterior.members)) == ("mixture", 0.2, 2)
+    assert (settings["scheme"], settings["prior_std"], len(model.posterior.members)) == ("mixture", 0.2, 10)
     assert call("predict", "m", "data.csv", "-o", "out.csv").exit_code == 0
     assert call("evaluate", "out.csv").exit_code == 0
 
@@ -245,3 +247,16 @@ def test_methods_are_compared_on_a_file(place: Path) -> None:
     done = call(*words, "members=2", "--workers", "1", "--out", "there")
     assert done.exit_code == 0, done.output
     assert "ensemble + T" in done.output
+
+
+def test_ctrl_c_in_the_report_leaves_the_model_and_its_scores(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibayes.files.report_page.write_report", interrupted)
+    done = call("train", "data.csv", "--target", "kind", "-o", "m", "--method", "logistic-regression")
+    assert done.exit_code == 130
+    assert load(place / "m").classes == ("large", "small")
+    assert "accuracy" in done.stdout
+    assert "Written: m\n" in done.stdout
+    assert "The report was not written." in done.stderr

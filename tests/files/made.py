@@ -22,7 +22,7 @@ from calibayes.files import Model, train
 __all__ = ["HEADER", "records", "rows", "small_model", "table_model", "write_csv", "write_records"]
 
 HEADER = ("size", "colour", "seen", "kind")
-QUICK: dict[str, Any] = {"scheme": "bnn", "epochs": 4, "predictive_samples": 3, "hidden": [8]}
+QUICK: dict[str, Any] = {"scheme": "bnn", "epochs": 4, "predictive_samples": 3, "hidden": [8], "folds": 2}
 
 
 def rows(n: int, seed: int = 0) -> list[list[str]]:

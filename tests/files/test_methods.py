@@ -16,7 +16,7 @@ from calibayes.tensor_tree_file import read_tree, write_tree
 
 KIND = "classifier of files"
 FRAME = {name: [row[place] for row in rows(30, seed=1)] for place, name in enumerate(HEADER)}
-SMALL: dict[str, Any] = {"target": "kind", "epochs": 3, "predictive_samples": 4, "hidden": [8]}
+SMALL: dict[str, Any] = {"target": "kind", "epochs": 3, "predictive_samples": 4, "hidden": [8], "folds": 2}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_model_of_any_method_says_the_same_after_loading(method: str, settings
     probs = trained.model.predict(FRAME).probs
     assert torch.equal(loaded.predict(FRAME).probs, probs)
     torch.testing.assert_close(probs.sum(-1), torch.ones(30, dtype=torch.float64))
-    assert len(loaded.posterior.members) == settings.get("members", 1)
+    assert len(loaded.posterior.members) == 2 * settings.get("members", 1)
     assert loaded.about["settings"]["method_settings"] == settings
     done = predict_file(loaded, data, tmp_path / "out.csv")
     assert (done.rows, done.labelled) == (80, True)
@@ -56,10 +56,11 @@ def test_a_file_that_promises_more_members_than_it_holds_is_refused(tmp_path: Pa
 
 
 def test_defaults_are_those_of_the_method_and_the_papers_schemes_keep_theirs() -> None:
-    paper, other, point = (TrainSettings(scheme=scheme) for scheme in ("ca-bnn", "mixture", "ensemble"))
-    assert (paper.lam, paper.beta, paper.prior_std, paper.init_std) == (1.0, 0.03, 0.1, 0.02)
-    assert (other.lam, other.beta, other.prior_std, other.init_std) == (0.0, 0.01, 0.3, 0.01)
-    assert (point.lam, point.beta, point.prior_std, point.init_std) == (0.0, 0.0, None, None)
+    paper, other, point = (TrainSettings(scheme=scheme).of_method() for scheme in ("ca-bnn", "mixture", "ensemble"))
+    expected = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02, "learning_rate": 0.003}
+    assert {name: paper[name] for name in expected} == expected
+    assert not set(expected) & {*other, *point}  # the registered defaults hold
+    assert "lam" not in TrainSettings(scheme="bnn").of_method()
     assert TrainSettings(scheme="ensemble", lam=3.0).of_method()["lam"] == 3.0
     assert TrainSettings(scheme="ensemble", method_settings={"members": 2}).of_method()["members"] == 2
 

@@ -90,18 +90,19 @@ def changed(saved: Path, path: Path, place: str, value: Any) -> Path:
         ("coding.columns.0.mean", "1", "'mean'"),
         ("coding.columns.1.values", ["red", "red"], "different texts"),
         ("coding.columns.2.means", [1.0], "4 numbers"),
-        ("network.name", "os.system", "one of mlp"),
-        ("network.sizes.hidden", [10**9], "'hidden'"),
-        ("network.sizes.hidden", [4096] * 16, "describes a network of"),
-        ("network.sizes.hidden", [7], "another architecture"),
-        ("network.sizes.inputs", 10**6, "does not fit the inputs that its columns give"),
-        ("network.sizes.inputs", 3, "does not fit the inputs that its columns give"),
-        ("network.sizes.classes", 1, "'classes'"),
+        ("networks.0.name", "os.system", "one of table-network"),
+        ("networks.0.sizes.hidden", [10**9], "'hidden'"),
+        ("networks.0.sizes.hidden", [4096] * 16, "describes a network of"),
+        ("networks.0.sizes.hidden", [7], "another architecture"),
+        ("networks.0.sizes.numbers", [0, 2], "does not fit the inputs that its columns give"),
+        ("networks.0.sizes.categories", [10**6], "does not fit the inputs that its columns give"),
+        ("networks.0.sizes.classes", 1, "'classes'"),
+        ("networks", [], "one network, or one for each"),
         ("posterior", None, "damaged"),
         ("posterior.state", {"mu": 3}, "a posterior with weights"),
         ("posterior.state", {}, "describes a network"),
         ("posterior.architecture.kind", "magic", "of the kind 'magic', which is not known"),
-        ("posterior.architecture.prior_std", "wide", "damaged|does not hold"),
+        ("posterior.architecture.members.0.prior_std", "wide", "damaged|does not hold"),
     ],
 )
 def test_a_file_with_another_value_is_refused(saved: Path, tmp_path: Path, place: str, value: Any, message: str) -> None:
@@ -121,7 +122,7 @@ def test_weights_that_are_not_numbers_are_refused(saved: Path, tmp_path: Path) -
 
 def test_a_file_cannot_describe_more_than_it_holds(saved: Path, tmp_path: Path) -> None:
     path, tree = tmp_path / "m.safetensors", read_tree(saved, KIND)
-    tree["network"]["sizes"]["hidden"] = [1000]
+    tree["networks"][0]["sizes"]["hidden"] = [1000]
     tree["posterior"]["state"] = {"bytes": torch.zeros(20_000, dtype=torch.uint8)}  # as many numbers, but not their bytes
     write_tree(path, KIND, tree)
     with pytest.raises(ModelFileError, match="describes a network of"):

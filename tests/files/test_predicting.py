@@ -20,16 +20,18 @@ def test_a_long_file_is_predicted_in_parts_as_a_frame_would_be(tmp_path: Path) -
     done = predict_file(table_model(), write_csv(tmp_path / "in.csv", body), tmp_path / "out.parquet")
     frame = {name: [row[place] for row in body[:60]] for place, name in enumerate(HEADER)}
     predictive = table_model().predict(frame)
+    probs = table_model().calibrated_probs(predictive)
     out = pd.read_parquet(tmp_path / "out.parquet")
     assert (done.rows, len(out), done.labelled) == (9000, 9000, True)
     for start in (0, 8160, 8940):  # the same rows at the beginning, across the border and at the end
         part = out.iloc[start : start + 60]
-        assert np.allclose(part[["p_large", "p_small"]], predictive.probs)
+        assert np.allclose(part[["p_large", "p_small"]], probs)
         assert np.allclose(part["epistemic"], predictive.epistemic)
         assert np.allclose(part["aleatoric"], predictive.aleatoric)
-        assert np.allclose(part["confidence"], predictive.confidence)
+        assert np.allclose(part["confidence"], probs.amax(1))
         assert part["decision"].tolist() == [table_model().classes[k] for k in predictive.decision]
-    assert done.confidence == pytest.approx(float(predictive.confidence.mean()))
+    assert done.confidence == pytest.approx(float(probs.amax(1).mean()))
+    assert not np.allclose(probs, predictive.probs)
 
 
 def test_evaluate_reads_what_predict_writes(tmp_path: Path) -> None:
@@ -38,7 +40,7 @@ def test_evaluate_reads_what_predict_writes(tmp_path: Path) -> None:
     predict_file(table_model(), source, tmp_path / "out.csv", keep=["id"], abstain_below=0.9)
     table = read_predictions(tmp_path / "out.csv", id="id")
     frame = {name: [row[place] for row in body] for place, name in enumerate(HEADER)}
-    assert np.allclose(table.probs, table_model().predict(frame).probs, rtol=1e-5)
+    assert np.allclose(table.probs, table_model().scaled(table_model().predict(frame)), rtol=1e-5)
     assert table.class_names == table_model().classes
     assert [table.class_names[k] for k in table.targets] == frame["kind"]
     assert table.ids == tuple(map(str, range(60)))
@@ -47,7 +49,7 @@ def test_evaluate_reads_what_predict_writes(tmp_path: Path) -> None:
 def test_below_the_threshold_there_is_no_decision(tmp_path: Path) -> None:
     body = rows(60)
     frame = {name: [row[place] for row in body] for place, name in enumerate(HEADER)}
-    threshold = float(table_model().predict(frame).confidence.median()) + 1e-9
+    threshold = float(table_model().scaled(table_model().predict(frame)).amax(1).median()) + 1e-9
     source = write_csv(tmp_path / "in.csv", body)
     done = predict_file(table_model(), source, tmp_path / "out.csv", abstain_below=threshold)
     out = pd.read_csv(tmp_path / "out.csv")

@@ -18,16 +18,21 @@ def test_a_toml_file_says_what_flags_can_say(tmp_path: Path) -> None:
         'target = "kind"\ntext = "body"\nscheme = "ca-fnn"\nlam = 3\nbatch-size = 32\nhidden = [16]\ndrop-rare = true\n'
     )
     made = TrainSettings.of(read_settings(path))
-    assert (made.text, made.lam, made.beta, made.batch_size, made.hidden) == (("body",), 3.0, 0.0, 32, (16,))
+    assert (made.text, made.lam, made.beta, made.batch_size, made.hidden) == (("body",), 3.0, None, 32, (16,))
     assert made.drop_rare
 
 
-def test_what_a_scheme_has_by_default() -> None:
-    assert [(TrainSettings(scheme=scheme).lam, TrainSettings(scheme=scheme).beta) for scheme in ("fnn", "bnn", "ca-fnn")] == [
-        (0.0, 0.0),
-        (0.0, 0.03),
-        (1.0, 0.0),
+def test_one_split_is_what_its_fractions_ask_for() -> None:
+    assert [TrainSettings.of(given).folds for given in ({}, {"test": 0.3}, {"validation": 0.1}, {"test": 0.3, "folds": 4})] == [
+        5,
+        1,
+        1,
+        4,
     ]
+
+
+def test_names_of_methods_are_found_in_any_case() -> None:
+    assert TrainSettings(scheme="CA-BNN").scheme == "ca-bnn"
 
 
 @pytest.mark.parametrize(
@@ -51,8 +56,14 @@ def test_what_a_scheme_has_by_default() -> None:
         ({"image_size": 4000}, "at most 512"),
         ({"test": 0.5, "validation": 0.45}, "at least a tenth"),
         ({"seed": 99999999999999999999}, "at most 63 bits, but got 99999999999999999999"),
-        ({"prior_std": 1e-300}, "`prior_std` to lie between 1e-15 and 1e+15, but got 1e-300"),
+        ({"scheme": "bnn", "prior_std": 1e-300}, "`prior_std` to lie between 1e-15 and 1e+15, but got 1e-300"),
         ({"max-rows": 3, "max_rows": 4}, "Expected 'max_rows' once"),
+        ({"lam": 1.0}, "Expected --method with --lam"),
+        ({"method_settings": {"members": 2}}, "Expected --method with --set"),
+        ({"scheme": "boosted-trees", "lam": 1.0}, "Expected no `lam` for 'boosted-trees'"),
+        ({"scheme": "fnn", "prior_std": 1.0}, "Expected no 'prior_std' for 'fnn'"),
+        ({"folds": 0}, "folds"),
+        ({"budget": 0.0}, "budget"),
         ({"seed": 1.5}, "'seed' to be a whole number"),
     ],
 )

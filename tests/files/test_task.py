@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.files.made import rows, write_csv
 from tests.recipes.compare.blobs import TINY
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.files import DataSettings, file_task, train
+from calibayes.files import DataSettings, file_task
 from calibayes.files.prepare import prepare
-from calibayes.files.summary_text import scores_table
 from calibayes.recipes.compare import Settings, compare
 
 DATA = DataSettings(target="kind", hidden=(8,))
@@ -31,7 +31,7 @@ def test_a_task_has_the_parts_of_the_file_wherever_it_is_loaded(tmp_path: Path) 
     again = pickle.loads(pickle.dumps(task))
     splits = again.load(65, 15, 20)
     expected = prepare(path, DATA)
-    assert torch.equal(splits.train[0], expected.splits.train[0])
+    torch.testing.assert_close(splits.train[0], expected.splits.train[0], rtol=0, atol=0, equal_nan=True)
     assert again.network()(splits.test[0]).shape == (20, 2)
     assert repr(again.network()) == repr(expected.network())
 
@@ -52,6 +52,34 @@ def test_the_schemes_are_compared_on_a_file(tmp_path: Path) -> None:
     assert len(found.targets) == settings.test == 18
 
 
+def test_baselines_get_numbers_with_gaps_and_codes_of_categories(tmp_path: Path) -> None:
+    task, _, _ = file_task(write_csv(tmp_path / "t.csv", rows(100)), DATA, Settings.thorough())
+    assert task.plain_inputs is not None
+    inputs, splits = task.plain_inputs(65, 15, 20), task.load(65, 15, 20)
+    assert (inputs.kind, inputs.categorical) == ("table", (1,))
+    for part in ("train", "validation", "test"):
+        raw, (coded, labels) = getattr(inputs, part), getattr(splits, part)
+        assert len(raw) == len(labels)
+        known = ~np.isnan(raw[:, 0])
+        assert not known.all() or part != "train"
+        np.testing.assert_allclose(raw[known, 0], coded[known, 0], rtol=1e-6)  # the same rows in the same order
+        assert coded[~known, 0].isnan().all()
+        assert set(np.unique(raw[:, 1][~np.isnan(raw[:, 1])])) <= {0.0, 1.0}
+
+
+def test_baselines_get_the_words_of_texts(tmp_path: Path) -> None:
+    body = [[f"A {'sea' if k % 2 else 'sky'}, a ship-{k}!", ["dry", "wet"][k % 2]] for k in range(40)]
+    path = write_csv(tmp_path / "t.csv", body, ("body", "kind"))
+    task, _, _ = file_task(path, replace(DATA, text=("body",)), Settings.thorough())
+    assert task.plain_inputs is not None
+    inputs, splits = task.plain_inputs(26, 6, 8), task.load(26, 6, 8)
+    assert inputs.kind == "texts"
+    for part in ("train", "validation", "test"):
+        words, labels = getattr(inputs, part), getattr(splits, part)[1]
+        assert [text[1] for text in words] == [["sky", "sea"][label] for label in labels]
+        assert all(len(text) == 5 and text[2] == "a" for text in words)  # all words, once or not, known or not
+
+
 def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     found = []
     for seed in (0, 9):
@@ -64,9 +92,6 @@ def test_test_rows_that_are_copies_are_told_and_not_called_unseen(tmp_path: Path
     path = write_csv(tmp_path / "t.csv", rows(30) * 3)
     _, _, notes = file_task(path, DATA, Settings.thorough())
     assert re.search(r"1\d of 1\d test rows have the same inputs as some to train on. If they are copies", notes[-1])
-    trained = train(path, target="kind", scheme="fnn", epochs=1)
-    assert trained.prepared.copies > 10
-    assert f"{trained.prepared.copies} of them like some that training has seen" in str(scores_table(trained).title)
 
 
 @pytest.mark.parametrize(("settings", "flag"), [({"network": "resnet20"}, "--network"), ({"image_size": 40}, "--image-size")])

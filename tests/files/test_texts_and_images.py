@@ -14,10 +14,12 @@ from PIL import Image
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files import DataSettings, load, predict_file, train
 from calibayes.files.image_coding import ImageCoding
+from calibayes.files.network_description import plan_of
 from calibayes.files.prepare import prepare
 from calibayes.files.read_rows import folder_blocks, labelled_files
-from calibayes.files.text_coding import TextCoding, rarity
+from calibayes.files.text_coding import TextCoding
 from calibayes.networks import WordBag
+from calibayes.networks.word_weights import WordWeights
 from calibayes.tables import TableOptions, frame_block
 
 TOPICS = {"sea": "The ship sailed over deep water with fish", "sky": "A bird flew past clouds into blue air"}
@@ -51,7 +53,7 @@ def test_a_text_is_the_indices_of_its_known_words_each_once() -> None:
 
 
 def test_rare_words_count_more() -> None:
-    weights = rarity(torch.tensor([[1, 2], [1, 0], [1, 0]]), 4)
+    weights = WordWeights(4).fit(torch.tensor([[1, 2], [1, 0], [1, 0]])).rarity
     assert weights[1] == pytest.approx(1.0)
     assert weights[2] == pytest.approx(1 + np.log(4 / 2))
     assert weights[3] == pytest.approx(1 + np.log(4))
@@ -69,8 +71,8 @@ def test_texts_in_a_column_are_learnt(tmp_path: Path) -> None:
     frame = pd.DataFrame(texts(), columns=["topic", "body"]).assign(extra=1)
     frame.to_csv(tmp_path / "t.csv", index=False)
     trained = train(tmp_path / "t.csv", target="topic", text="body", scheme="fnn", learning_rate=0.02, epochs=20)
-    assert trained.prepared.plan.name == "word-bag"
-    assert "columns not used: 'extra'" in " ".join(trained.notes)
+    assert [plan.name for plan in trained.model.plans] == ["word-bag"]
+    assert "columns not used: 'extra'" in " ".join(trained.data.notes)
     assert trained.scores.accuracy == 1.0
     trained.model.save(tmp_path / "m")
     found = load(tmp_path / "m").predict({"body": ["ship and fish", "bird in blue air", ""]})
@@ -93,7 +95,7 @@ def test_a_folder_of_texts_is_as_good_as_a_column(tmp_path: Path) -> None:
 def test_images_in_folders_are_learnt_and_predicted(tmp_path: Path) -> None:
     folder = images(tmp_path / "all")
     trained = train(folder, scheme="bnn", beta=0.001, epochs=6, batch_size=8, learning_rate=0.01, predictive_samples=3)
-    assert (trained.prepared.plan.name, trained.prepared.splits.train[0].dtype) == ("small-cnn", torch.uint8)
+    assert (trained.model.plans[0].name, trained.data.inputs.dtype) == ("small-cnn", torch.uint8)
     assert trained.scores.accuracy == 1.0
     trained.model.save(tmp_path / "m")
     model = load(tmp_path / "m")
@@ -109,8 +111,8 @@ def test_images_in_folders_are_learnt_and_predicted(tmp_path: Path) -> None:
 def test_colour_and_large_images_have_their_networks(tmp_path: Path) -> None:
     folder = images(tmp_path / "all", "RGB")
     small, large = (prepare(folder, DataSettings(image_size=size)) for size in (None, 40))
-    assert (small.plan.name, small.splits.train[0].shape[1:]) == ("small-cnn", (3, 32, 32))
-    assert (large.plan.name, large.splits.train[0].shape[1:]) == ("resnet20", (3, 40, 40))
+    assert (plan_of(small.network(), 32).name, small.splits.train[0].shape[1:]) == ("small-cnn", (3, 32, 32))
+    assert (plan_of(large.network(), 40).name, large.splits.train[0].shape[1:]) == ("resnet20", (3, 40, 40))
     assert large.network().eval()(large.splits.test[0][:2]).shape == (2, 2)
     grey = prepare(images(tmp_path / "grey"), DataSettings(network="resnet20"))
     assert grey.splits.train[0].shape[1:] == (3, 32, 32)

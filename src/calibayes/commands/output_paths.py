@@ -24,7 +24,7 @@ def check_output_path(flag: str, path: Path, inputs: Sequence[Path], contents: s
         what = ""
         if path.exists() and not path.is_file():
             what = "is not a file"
-        elif any(path.exists() and each.exists() and path.samefile(each) for each in inputs):
+        elif any(_same(path, each) for each in inputs):
             what = f"holds {contents}"
         elif not os.access(path.parent, os.W_OK | os.X_OK):
             what = f"cannot be written: is there a folder {str(path.parent)!r}, and is it yours?"
@@ -32,3 +32,10 @@ def check_output_path(flag: str, path: Path, inputs: Sequence[Path], contents: s
         what = f"cannot be written: {error.strerror or error}"
     if what:
         raise InvalidArgumentError(f"Expected {flag} to name a file to write, but {str(path)!r} {what}")
+
+
+def _same(first: Path, second: Path) -> bool:
+    """Return True if two names are of one file, also if it has yet to be written."""
+    if first.exists() and second.exists():
+        return first.samefile(second)
+    return first.resolve() == second.resolve()

@@ -25,8 +25,13 @@ def predict(
     ),
     abstain_below: Annotated[float | None, option("Abstain where the confidence is lower: leave the decision empty.")] = None,
     temperature: Annotated[
-        bool, typer.Option("--temperature", help="Apply the temperature that was fitted during training.")
-    ] = False,
+        bool | None,
+        option(
+            "Whether to apply the temperature that was fitted during training.",
+            "as the model says",
+            "--temperature/--no-temperature",
+        ),
+    ] = None,
     target: Annotated[str | None, option("The column of the true classes.", "the one used in training, if present")] = None,
     keep: Annotated[list[str] | None, option("A column to copy to the output, like an id; may be repeated.")] = None,
     samples: Annotated[int | None, option("Samples of the weights that a prediction averages over.", "as in training")] = None,

@@ -12,39 +12,50 @@ from calibayes.commands import data_options as given
 from calibayes.commands.data_options import option
 from calibayes.commands.methods import method_settings
 from calibayes.commands.output_paths import check_output_path
-from calibayes.terminal import EXIT_INTERRUPTED, print_line, print_results, status_console, stdout_console
+from calibayes.terminal import EXIT_INTERRUPTED, print_line, print_results, status_console, stdout_console, typed_command
 
 if TYPE_CHECKING:
     from calibayes.files import Trained
 
 __all__ = ["train"]
 
-_OTHERS = ("data", "out", "config", "ctx", "set_")
+_OTHERS = ("data", "out", "report", "no_report", "config", "ctx", "set_")
 
 
 def train(
     ctx: typer.Context,
     data: given.Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="The file to write the model to.")] = Path("model.safetensors"),
+    report: Annotated[Path | None, option("The page to write the report to.", "beside the model, .html", "--report")] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.")] = False,
     target: given.Target = None,
     text: given.Text = None,
     scheme: Annotated[
-        str | None, option("The method to train with: one of those below.", "ca-bnn", "--scheme", "--method")
+        str | None, option("The method to train with, one of those below.", "the best of several", "--method", "--scheme")
     ] = None,
+    budget: Annotated[
+        float | None, option("Minutes for trying methods; with it, all methods are tried until then.", "3 to 30, by the size")
+    ] = None,
+    folds: Annotated[
+        int | None, option("Parts of the rows; each member trains without one. 1 splits the file once.", "5")
+    ] = None,
+    group: Annotated[str | None, option("A column; rows with the same value stay on one side of every split.")] = None,
+    time: Annotated[str | None, option("A column of dates or numbers; rows are predicted from earlier ones alone.")] = None,
+    test_file: Annotated[str | None, option("A file of other rows to compute the scores on.", "held-out rows")] = None,
     set_: Annotated[
         list[str] | None, option("Set an option of the method, like members=3; may be repeated.", False, "--set")
     ] = None,
     lam: Annotated[float | None, option("The weight λ of the calibration term.", "1 for ca-fnn and ca-bnn")] = None,
     beta: Annotated[float | None, option("The weight β of the KL divergence.", "0.03 for bnn and ca-bnn")] = None,
-    epochs: Annotated[int | None, option("The maximum number of epochs (passes over the training rows).", "100")] = None,
-    patience: Annotated[int | None, option("Epochs without a lower validation NLL before training stops.", "10")] = None,
-    batch_size: Annotated[int | None, option("The number of examples in a training step.", "64")] = None,
-    learning_rate: Annotated[float | None, option("The learning rate of the Adam optimizer.", "0.003")] = None,
+    epochs: Annotated[int | None, option("The maximum number of epochs (passes over the training rows).", "200")] = None,
+    patience: Annotated[int | None, option("Epochs without a lower held-out NLL before training stops.", "6 or 8")] = None,
+    batch_size: Annotated[int | None, option("The number of examples in a training step.", "32 to 512, by the rows")] = None,
+    learning_rate: Annotated[float | None, option("The learning rate of the optimizer.", "by the method")] = None,
     samples: Annotated[int | None, option("Samples of the weights in a training step.", "1")] = None,
     predictive_samples: Annotated[int | None, option("Samples of the weights that a prediction averages over.", "20")] = None,
-    seed: Annotated[int | None, option("The random seed of the split, the initial weights and the noise.", "0")] = None,
-    validation: Annotated[float | None, option("The fraction of the rows used to decide when to stop.", "0.15")] = None,
-    test: Annotated[float | None, option("The fraction of the rows held out for the final scores.", "0.2")] = None,
+    seed: Annotated[int | None, option("The random seed of the folds, the initial weights and the noise.", "0")] = None,
+    validation: Annotated[float | None, option("Split once: the fraction of the rows to decide when to stop.", "0.15")] = None,
+    test: Annotated[float | None, option("Split once: the fraction of the rows for the final scores.", "0.2")] = None,
     ignore: given.Ignore = None,
     categorical: given.Categorical = None,
     drop_rare: given.DropRare = None,
@@ -66,25 +77,41 @@ def train(
 
         calibayes train flowers.csv --target species -o flowers.model
 
-    Part of the rows is used to decide when to stop. Another part is held out: the final scores are computed on it.
+    All rows train and all rows measure: each member of an ensemble is trained without a part of the rows, which it then
+    predicts. Several methods are tried in this way, and the best is taken. Press Ctrl-C to stop with the best so far.
     """
 
     from calibayes.files import TrainSettings, train
+    from calibayes.files.report_page import write_report
     from calibayes.files.settings import read_settings
 
     typed = given.typed_in(ctx, [name for name in ctx.params if name not in _OTHERS])
     read: dict[str, Any] = {} if config is None else read_settings(config)
     settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
-    inputs = [path for path in (data, config) if path is not None and path.is_file()]
+    page = None if no_report else report or out.with_suffix(".report.html" if out.suffix == ".html" else ".html")
+    other = None if settings.test_file is None else Path(settings.test_file)
+    inputs = [path for path in (data, config, other) if path is not None and path.is_file()]
     check_output_path("--out", out, inputs, "the data or settings to read")
+    if page is not None:
+        check_output_path("--report", page, [*inputs, out], "the data or settings to read, or the model")
     console, aside = stdout_console(), status_console()
     try:
-        trained = train(data, settings, say=lambda line: print_line(aside, line), progress=None)
+        trained = train(data, settings, say=lambda line: print_line(aside, line))
     except KeyboardInterrupt:
         print_line(aside, "Stopped. Nothing was written.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     trained.model.save_or_keep(out)
-    _show(console, trained, data, out)
+    stopped = False
+    if page is not None:
+        print_line(aside, "Writing the report. Press Ctrl-C to leave it out.")
+        try:
+            write_report(trained, page, source=data, command=typed_command())
+        except KeyboardInterrupt:  # the model is there already, and its scores are worth more than the page
+            print_line(aside, "Stopped. The report was not written.")
+            page, stopped = None, True
+    _show(console, trained, data, out, page)
+    if stopped:
+        raise typer.Exit(EXIT_INTERRUPTED)
 
 
 def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
@@ -96,12 +123,15 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
     return {**own, "method_settings": {**read, **{name: value for name, value in typed.items() if name not in own}}}
 
 
-def _show(console: Any, trained: Trained, data: Path, out: Path) -> None:
-    """Print the model's scores, and the next command to type."""
-    from calibayes.files.summary_text import closing_words, scores_table
+def _show(console: Any, trained: Trained, data: Path, out: Path, page: Path | None) -> None:
+    """Print what was taken and why, its scores, and the next command to type."""
+    from calibayes.files.summary_text import attempts_table, closing_words, opening_words, scores_table, scores_title
 
-    print_results(console, scores_table(trained))
+    print_line(console, f"{opening_words(trained)}\n\n{scores_title(trained)}")
+    for table in (scores_table(trained), attempts_table(trained)):
+        if table is not None:
+            print_results(console, table)
     new = f"new{''.join(data.suffixes)}" if not data.is_dir() else "folder"
     following = f"calibayes predict {shlex.quote(str(out))} {new} -o predictions.csv"
-    following += " --temperature" if trained.helps else ""
-    print_line(console, f"{closing_words(trained)}\nWritten: {out}\nNext: {following}")
+    written = "" if page is None else f" and {page}"
+    print_line(console, f"{closing_words(trained)}\nWritten: {out}{written}\nNext: {following}")

@@ -64,11 +64,11 @@ class Fields:
             raise self.wrong(name, f"a whole number from {least} to {most:,}")
         return value
 
-    def sizes(self, name: str, most_of_them: int, most: int) -> tuple[int, ...]:
-        """Return a list of whole numbers from 1 to ``most``."""
+    def sizes(self, name: str, most_of_them: int, most: int, least: int = 1) -> tuple[int, ...]:
+        """Return a list of whole numbers from ``least`` to ``most``."""
         values = self._list(name, most_of_them)
-        if not all(type(value) is int and 1 <= value <= most for value in values):
-            raise self.wrong(name, f"a list of whole numbers from 1 to {most:,}")
+        if not all(type(value) is int and least <= value <= most for value in values):
+            raise self.wrong(name, f"a list of whole numbers from {least} to {most:,}")
         return tuple(values)
 
     def texts(self, name: str, most: int = 10_000_000) -> tuple[str, ...]:

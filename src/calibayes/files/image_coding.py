@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ def fit_images(paths: Sequence[str], settings: DataSettings) -> ImageCoding:
     return ImageCoding(1 if grey and network_for(size, settings) == "small-cnn" else 3, size)
 
 
-def network_for(size: int, settings: DataSettings) -> str:
+def network_for(size: int, settings: DataSettings) -> Literal["small-cnn", "resnet20"]:
     """Return the name of the network that was set, or the one for this size of images."""
     return settings.network or ("small-cnn" if size <= _SMALL else "resnet20")
 

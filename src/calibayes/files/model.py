@@ -20,7 +20,7 @@ from calibayes.checkpoint import as_tree, from_tree
 from calibayes.errors import CalibayesError, DataError, ModelFileError
 from calibayes.files.checked_fields import Fields
 from calibayes.files.image_coding import ImageCoding
-from calibayes.files.networks import NetworkPlan
+from calibayes.files.networks import NetworkPlan, check_weights_fit
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.text_coding import TextCoding
 from calibayes.networks import TextCNN
@@ -40,6 +40,7 @@ Coding = TableCoding | TextCoding | ImageCoding
 _CODINGS: dict[str, Any] = {coding.kind: coding for coding in (TableCoding, TextCoding, ImageCoding)}
 _KIND = "classifier of files"
 _BATCH = 512
+_MOST_MEMBERS = 10_000
 _SPARE_FOLDERS = ("/var/tmp", "/dev/shm")
 
 
@@ -52,22 +53,24 @@ class Model:
         classes: the names of the classes, in the order of the probabilities.
         target: the column of the classes that it was trained on.
         coding: the conversion of rows to inputs.
-        plan: the network.
-        temperature: for temperature scaling, fitted on the validation part.
+        plans: the network; for an ensemble of different networks, that of each member.
+        temperature: for temperature scaling, fitted on held-out predictions.
         samples: of the weights for a prediction, by default.
         seed: of those samples.
         about: a record of the training: settings, numbers of examples, scores, versions.
+        calibrated: whether predictions have the temperature applied unless told otherwise.
     """
 
     posterior: Posterior
     classes: tuple[str, ...]
     target: str
     coding: Coding
-    plan: NetworkPlan
+    plans: tuple[NetworkPlan, ...]
     temperature: float
     samples: int
     seed: int
     about: dict[str, Any]
+    calibrated: bool = False
 
     def predict(self, frame: Any, *, samples: int | None = None) -> Predictive:
         """Predict the rows of a pandas frame, an Arrow table or a dict of columns.
@@ -91,6 +94,16 @@ class Model:
         """Return the probabilities with the temperature applied; decisions are the same."""
         return TemperatureScaling.of(self.temperature, len(self.classes)).transform(predictive.probs)
 
+    def calibrated_probs(self, predictive: Predictive) -> Tensor:
+        """Return the probabilities to use: with the temperature if the model was calibrated on all rows, otherwise without."""
+        return self.scaled(predictive) if self.calibrated else predictive.probs
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns that numbered or named the training rows, which predictions carry along."""
+        names = self.about.get("identifiers", [])
+        return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
+
     def check_columns(self, names: list[str]) -> None:
         """Raise a `DataError` that lists the missing columns, if there are any."""
         there = set(names)
@@ -111,8 +124,9 @@ class Model:
             "classes": list(self.classes),
             "target": self.target,
             "coding": self.coding.to_dict(),
-            "network": self.plan.to_dict(),
+            "networks": [plan.to_dict() for plan in self.plans],
             "temperature": self.temperature,
+            "calibrated": self.calibrated,
             "samples": self.samples,
             "seed": self.seed,
         }
@@ -195,7 +209,7 @@ def load(path: str | Path) -> Model:
 
 def _model(fields: Fields, tree: dict[str, Any], name: str) -> Model:
     described = _described(fields)
-    plan: NetworkPlan = described["plan"]
+    plans: tuple[NetworkPlan, ...] = described["plans"]
     state = tree["posterior"]["state"]
     if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
         raise fields.wrong("posterior", "a posterior with weights")
@@ -203,8 +217,11 @@ def _model(fields: Fields, tree: dict[str, Any], name: str) -> Model:
     if broken is not None:
         raise ModelFileError(f"the weights {broken!r} are not finite.")
     members = tree["posterior"]["architecture"].get("members", [None])
-    plan.check_fits(state, name, len(members))
-    posterior = from_tree(tree["posterior"], plan(), name).eval()
+    if len(plans) not in (1, len(members)):
+        raise fields.wrong("networks", f"one network, or one for each of the {len(members)} members")
+    check_weights_fit(plans if len(plans) > 1 else plans * len(members), state, name)
+    networks = [plan() for plan in plans]
+    posterior = from_tree(tree["posterior"], networks if len(networks) > 1 else networks[0], name).eval()
     return Model(posterior=posterior, about=tree["about"] if isinstance(tree["about"], dict) else {}, **described)
 
 
@@ -213,16 +230,20 @@ def _described(fields: Fields) -> dict[str, Any]:
     classes = fields.texts("classes", 1000)
     coded = fields.inside("coding")
     coding: Coding = _CODINGS[coded.text("kind", tuple(_CODINGS))].of(coded)
-    plan = NetworkPlan.of(fields.inside("network"))
-    if plan.sizes["classes"] != len(classes):
-        raise fields.wrong("classes", f"{plan.sizes['classes']} names, one for each output of the network")
-    _check_widths(coding, plan)
+    # Files of 0.1 have one network.
+    described = fields.each("networks", _MOST_MEMBERS) if fields.has("networks") else [fields.inside("network")]
+    plans = tuple(map(NetworkPlan.of, described))
+    for plan in plans:
+        if plan.sizes["classes"] != len(classes):
+            raise fields.wrong("classes", f"{plan.sizes['classes']} names, one for each output of the network")
+        _check_widths(coding, plan)
     return {
         "classes": classes,
         "target": fields.text("target"),
         "coding": coding,
-        "plan": plan,
+        "plans": plans,
         "temperature": fields.number("temperature", positive=True),
+        "calibrated": fields.has("calibrated") and fields.flag("calibrated"),
         "samples": fields.size("samples", 1, 1_000_000),
         "seed": fields.size("seed", -(2**63), 2**63),
     }
@@ -231,13 +252,21 @@ def _described(fields: Fields) -> dict[str, Any]:
 def _check_widths(coding: Coding, plan: NetworkPlan) -> None:
     """Raise unless the network takes what the coding produces."""
     sizes = plan.sizes
-    if isinstance(coding, TableCoding):
+    if isinstance(coding, TableCoding) and coding.raw:
+        fits = plan.name in ("table-network", "table-mlp", "table-linear", "boosted-trees")
+        if plan.name == "boosted-trees":
+            fits = sizes["features"] == coding.width
+        elif fits:
+            pairs = list(zip(sizes["category_columns"], sizes["categories"], strict=True))
+            fits = (sizes["numbers"], pairs) == (coding.numbers, coding.categories)
+    elif isinstance(coding, TableCoding):
         fits = plan.name == "mlp" and sizes["inputs"] == coding.width
     elif isinstance(coding, TextCoding):
-        fits = plan.name == ("word-bag" if coding.once else "text-cnn") and sizes["words"] == 1 + len(coding.vocabulary)
+        of_bags = ("text-network", "text-linear", "word-bag")
+        fits = plan.name in (of_bags if coding.once else ("text-cnn",)) and sizes["words"] == 1 + len(coding.vocabulary)
         fits = fits and (coding.once or coding.length >= TextCNN.shortest_for(sizes["pool"]))
     else:
         fits = isinstance(coding, ImageCoding) and (sizes.get("channels"), sizes.get("side")) == (coding.channels, coding.size)
-        fits = fits and (coding.channels == 3 or plan.name == "small-cnn")
+        fits = fits and (coding.channels == 3 or plan.name in ("image-linear", "small-cnn"))
     if not fits:
         raise ModelFileError(f"its network {plan.name!r} does not fit the inputs that its columns give.")

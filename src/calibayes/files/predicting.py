@@ -46,7 +46,7 @@ def predict_file(
     target: str | None = None,
     keep: Sequence[str] = (),
     abstain_below: float | None = None,
-    temperature: bool = False,
+    temperature: bool | None = None,
     samples: int | None = None,
     say: Callable[[str], None] | None = None,
     **options: Any,
@@ -62,9 +62,10 @@ def predict_file(
         path: a table in a file, or a folder of images or texts.
         out: the ``.csv`` or ``.parquet`` file to write.
         target: the column of the true classes; by default the one that the model was trained on, if it is there.
-        keep: columns to copy to the output.
+        keep: columns to copy to the output; those that numbered or named the rows in training are copied anyway.
         abstain_below: leave the decision empty where the confidence is lower, and add a column ``abstain``.
-        temperature: scale the probabilities by the model's temperature.
+        temperature: scale the probabilities by the model's temperature; by default if it was calibrated on all rows, as
+            `train` does.
         samples: of the weights; those of training by default.
         say: called with each note for the user.
         options: the format of the file's text, by the names of `calibayes.tables.TableOptions`.
@@ -73,6 +74,7 @@ def predict_file(
         raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
     if samples is not None:
         positive_integer("samples", samples, 1_000_000)
+    scale = model.calibrated if temperature is None else temperature
     table_options = TableOptions(**options)
     source, total, abstained, summed_confidence = Path(path), 0, 0, 0.0
     copied: dict[str, str] | None = None
@@ -90,7 +92,7 @@ def predict_file(
                     say(f"Columns not used: {listed(unused)}.")
             notes.look(block)
             predictive = model.predict(block, samples=samples)
-            probs = (model.scaled(predictive) if temperature else predictive.probs).numpy()
+            probs = (model.scaled(predictive) if scale else predictive.probs).numpy()
             confidence = probs.max(1)
             columns: dict[str, Any] = {
                 name: np.array(table.column(own).fill_null("").to_pylist(), dtype=object) for name, own in copied.items()
@@ -124,6 +126,7 @@ def _copied_columns(model: Model, table: Any, source: Path, target: str | None, 
     if source.is_dir() and label == LABEL and not set(table.column(LABEL).to_pylist()) <= set(model.classes):
         label = None  # its folders are not the classes
     others = [FILE] if FILE in there and (source.is_dir() or FILE in model.coding.needs) else []
+    others += [name for name in model.identifiers if name in there and name not in _OUTPUTS and named_score(name) is None]
     names = {} if label is None else {LABEL: label}
     for name in dict.fromkeys((*others, *keep)):
         if name != label:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 from calibayes.checks import fraction, integer, moderate_positive, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import method_named
-from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
+from calibayes.methods.term_weights import check_method_settings, check_weights, has_lam
 from calibayes.objective import SCHEMES
 from calibayes.tables import TableOptions
 from calibayes.tables.formats import check_regular
@@ -22,7 +22,8 @@ __all__ = ["DataSettings", "TrainSettings", "read_settings"]
 
 _MOST_SIDE = 512
 _LARGEST_SEED = 2**63 - 1
-_USUAL = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02}  # of the paper's four schemes
+# Of the paper's four schemes.
+_USUAL = {"lam": 1.0, "beta": 0.03, "prior_std": 0.1, "init_std": 0.02, "learning_rate": 0.003}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +38,8 @@ class DataSettings(TableOptions):
         drop_rare: leave out classes with fewer than three examples, instead of raising an error.
         max_rows: train on at most this many rows, drawn by ``seed``.
         seed: of the split, and of everything in training.
-        validation: the fraction of the examples that decides when training stops, and the temperature.
-        test: the fraction of the examples that results are reported on.
+        validation: in one split, the fraction of the examples that decides when training stops, and the temperature.
+        test: in one split, the fraction of the examples that results are reported on.
         hidden: the width of each hidden layer of the network for tables.
         vocabulary: the number of known words of texts, the most frequent ones.
         length: the number of words of a text that are read.
@@ -56,7 +57,7 @@ class DataSettings(TableOptions):
     seed: int = 0
     validation: float = 0.15
     test: float = 0.2
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[int, ...] = (128, 128)
     vocabulary: int = 20_000
     length: int = 256
     embeddings: Literal["learned", "glove"] = "learned"
@@ -121,29 +122,40 @@ class TrainSettings(DataSettings):
     r"""The settings of a training, besides the `DataSettings`.
 
     Attributes:
-        scheme: one of `calibayes.METHODS`.
+        scheme: one of `calibayes.METHODS`, in any case; without it, several are tried and the best is taken.
+        folds: how many parts the rows are cut into; each trains without one of them. With 1 the file is split once, into
+            ``validation``, ``test`` and the rest, which is the default if one of these is set.
+        budget: minutes for trying methods; by default 3 for small files, and up to 30 for large ones.
+        group: a column; rows with the same value are never on both sides of a split. It is no input.
+        time: a column of dates or numbers; rows are predicted by members that have seen earlier ones alone.
+        test_file: other rows to report results on.
         method_settings: further settings of the method, by name.
         lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn`` (``fnn`` and ``bnn`` have none); like those below, other
             methods have their own default.
         beta: $\beta$ of methods with a KL term, by default 0.03 for ``bnn`` and ``ca-bnn``.
-        epochs: the maximum number of passes over the training examples.
-        patience: epochs without a lower validation NLL before training stops.
-        batch_size: $|B|$.
-        learning_rate: of Adam.
+        epochs: the maximum number of passes over the training examples; by default 200.
+        patience: epochs without a lower held-out NLL before training stops; by default 6 or 8.
+        batch_size: $|B|$; by default 32 to 512, depending on the number of examples.
+        learning_rate: of the optimiser; by default what suits the method.
         samples: $R$, samples of the weights per step.
         predictive_samples: $S$, samples of the weights per prediction.
         prior_std: standard deviation of the prior, by default 0.1.
         init_std: initial standard deviation of the posterior, by default 0.02.
     """
 
-    scheme: str = "ca-bnn"
+    scheme: str | None = None
+    folds: int = 5
+    budget: float | None = None
+    group: str | None = None
+    time: str | None = None
+    test_file: str | None = None
     method_settings: dict[str, Any] = field(default_factory=dict, hash=False)
     lam: float | None = None
     beta: float | None = None
-    epochs: int = 100
-    patience: int = 10
-    batch_size: int = 64
-    learning_rate: float = 0.003
+    epochs: int | None = None
+    patience: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
     samples: int = 1
     predictive_samples: int = 20
     prior_std: float | None = None
@@ -151,34 +163,67 @@ class TrainSettings(DataSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        method_named(self.scheme)
         for name in ("epochs", "patience", "batch_size", "samples", "predictive_samples"):
-            positive_integer(name, getattr(self, name), 1_000_000)
-        moderate_positive("learning_rate", self.learning_rate)
+            if getattr(self, name) is not None:
+                positive_integer(name, getattr(self, name), 1_000_000)
+        positive_integer("folds", self.folds, 100)
+        if self.budget is not None:
+            positive("budget", self.budget)
+        if self.scheme is None:
+            self._check_no_method_settings()
+        else:
+            object.__setattr__(self, "scheme", method_named(self.scheme).name)
+            self._check_method()
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the settings by name; unknown names and values of another type are rejected.
+
+        Examples:
+            >>> TrainSettings.of({"target": "species", "test": 0.3}).folds
+            1
+        """
+        named = cls.named(given)
+        split_once = ("validation" in named or "test" in named) and "folds" not in named
+        return cls(**{**named, **({"folds": 1} if split_once else {})})
+
+    def _check_no_method_settings(self) -> None:
+        given = [name for name in _OF_METHOD if getattr(self, name) not in (None, {})]
+        if given:
+            name = "set" if given[0] == "method_settings" else given[0].replace("_", "-")
+            raise InvalidArgumentError(f"Expected --method with --{name}: without it, several methods are tried.")
+
+    def _check_method(self) -> None:
+        assert self.scheme is not None
         check_weights(self.scheme, lam=self.lam, beta=self.beta)
-        for name, has in (("lam", has_lam(self.scheme)), ("beta", has_beta(self.scheme))):
+        method = method_named(self.scheme)
+        for name in _OF_METHOD[:-1]:
             value = getattr(self, name)
             if value is None:
-                object.__setattr__(self, name, self._usual(name) if has else 0.0)
-            elif value or (has and name == "beta"):
-                positive(name, value)
-        for name in ("prior_std", "init_std"):
-            value = self._usual(name) if getattr(self, name) is None else getattr(self, name)
-            object.__setattr__(self, name, value)
-            if isinstance(value, int | float):
+                continue
+            if not method.has(name) and value:
+                raise InvalidArgumentError(f"Expected no {name!r} for {self.scheme!r}, which has no such setting.")
+            if name in ("lam", "beta"):
+                if value or (name == "beta" and method.has(name)):
+                    positive(name, value)
+            else:
                 moderate_positive(name, value)
         check_method_settings(self.scheme, self.method_settings, _OWN)
 
-    def _usual(self, name: str) -> Any:
-        return _USUAL[name] if self.scheme in SCHEMES else method_named(self.scheme).default(name)
-
     def of_method(self) -> dict[str, Any]:
-        """Return all settings of the method, by name."""
+        """Return the settings of the method that were set, or have another default in files, by name."""
+        if self.scheme is None:
+            return {}
         method = method_named(self.scheme)
-        ours = {name: getattr(self, name) for name in (*_USUAL, "samples", "learning_rate") if method.has(name)}
-        return {**ours, **self.method_settings}
+        usual = {name: value for name, value in _USUAL.items() if self.scheme in SCHEMES and method.has(name)}
+        if not has_lam(self.scheme):
+            usual.pop("lam", None)
+        given = {name: getattr(self, name) for name in _OF_METHOD[:-1] if getattr(self, name) is not None and method.has(name)}
+        samples = {"samples": self.samples} if method.has("samples") else {}
+        return {**usual, **samples, **given, **self.method_settings}
 
 
+_OF_METHOD = ("lam", "beta", "learning_rate", "prior_std", "init_std", "method_settings")
 _OWN = {field.name: f"the setting {field.name!r} itself" for field in fields(TrainSettings)} | {"member_seed": "'seed'"}
 
 

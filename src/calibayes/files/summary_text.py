@@ -4,68 +4,134 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from calibayes.crossfit import Attempt
 from calibayes.files.training import Trained
-from calibayes.methods import method_named
 from calibayes.metrics import Scores
 from calibayes.metrics.score_table import shown
 from calibayes.report.confidence_verdict import verdict
-from calibayes.training import History
 from calibayes.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["closing_words", "scores_table"]
+__all__ = ["attempts_table", "closing_words", "frequencies_warning", "opening_words", "scores_table", "scores_title"]
 
 _SHOWN = ("accuracy", "nll", "brier", "ece")
 _FEW = 200
+_SMALL_FOLD = 100  # rows: with fewer, to stop by them gains more than an average of members does
+_CLEAR = 2.0  # standard errors
+_SMALLEST = 1e-12
 
 
-def scores_table(trained: Trained) -> Table:
-    """Return the scores on the test part with intervals, plain and with the temperature, if there is one."""
+def opening_words(trained: Trained) -> str:
+    """Say which method was taken, and how far its confidence can be trusted."""
+    best, others = trained.selection.best, trained.selection.attempts
+    complete = [each for each in others if each.result == "complete" and each is not best]
+    lines = [f"{_capital(best.title)}: {_reason(best, complete)}" if complete else f"{_capital(best.title)}."]
+    if trained.selection.interrupted:
+        lines[0] += " Stopped before all methods were tried."
+    return "\n".join([*lines, *frequencies_warning(trained), verdict(trained.scores, None).text])
+
+
+def frequencies_warning(trained: Trained) -> tuple[str, ...]:
+    """Warn if neither NLL nor accuracy is clearly better than that of the training rows' class frequencies.
+
+    A classifier that has learnt nothing has a high accuracy where one class is frequent, and no calibration error: neither the
+    scores nor the verdict would show it.
+    """
+    probs, labels, _ = trained.held_out
+    counts = np.bincount(np.delete(trained.data.targets.numpy(), trained.plan.test), minlength=len(trained.data.classes))
+    own = -np.log(np.maximum(probs[np.arange(len(labels)), labels], _SMALLEST))
+    constant = -np.log(counts / counts.sum())[labels]
+    more_right = (probs.argmax(1) == labels).astype(float) - (labels == counts.argmax())
+    if _clearly_positive(constant - own) or _clearly_positive(more_right):
+        return ()
+    return (
+        f"Not clearly better than guessing: the NLL is {own.mean():.4f}, that of the class frequencies alone "
+        f"{constant.mean():.4f}.",
+    )
+
+
+def attempts_table(trained: Trained) -> Table | None:
+    """Return what was tried, simpler methods first, if there was more than one."""
     from rich import box
     from rich.table import Table
 
-    scores = trained.scores
-    level = 100 * (scores.level or 0)
-    copies = trained.prepared.copies
-    seen = f"{copies:,} of them like some that training has seen" if copies else "which training has not seen"
-    title = f"{scores.n:,} test {trained.prepared.examples}, {seen}; intervals at {level:g} %"
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
-    columns = {method_named(trained.model.about["settings"]["scheme"]).title: scores}
-    if trained.model.temperature != 1:
-        columns[f"with temperature {trained.model.temperature:.2f}"] = trained.scaled
-    for head in ("", *columns):
-        table.add_column(head, justify="right" if head else "left", no_wrap=True)
-    for name in _SHOWN:
-        table.add_row(scores.title(name), *(_cell(each, name) for each in columns.values()))
+    attempts = trained.selection.attempts
+    if len(attempts) < 2:
+        return None
+    held_out = "validation" if trained.held_out.rows == "test part" else "out-of-fold"
+    table = Table(box=box.SIMPLE_HEAD)
+    for head, justify in (("tried", "left"), (f"{held_out} NLL", "right"), ("seconds", "right"), ("", "left")):
+        table.add_column(head, justify="right" if justify == "right" else "left")
+    for each in attempts:
+        what = "taken" if each is trained.selection.best else each.reason
+        table.add_row(each.title, f"{each.nll:.4f} ± {each.standard_error:.4f}", f"{each.seconds:.0f}", what)
     return table
 
 
+def scores_table(trained: Trained) -> Table:
+    """Return the scores with intervals."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("", "score", f"{100 * (trained.scores.level or 0):g} % interval"):
+        table.add_column(head, justify="right" if head else "left", no_wrap=True)
+    for name in _SHOWN:
+        table.add_row(trained.scores.title(name), *_cells(trained.scores, name))
+    return table
+
+
+def scores_title(trained: Trained) -> str:
+    """Name the rows that the scores are of."""
+    number, examples = trained.scores.n, trained.data.examples
+    if trained.held_out.rows == "held-out folds":
+        return f"Scores of {number:,} {examples}, each predicted by a member that was trained without it:"
+    return f"Scores of {number:,} {examples} of the {trained.held_out.rows}, which training has not seen:"
+
+
 def closing_words(trained: Trained) -> str:
-    """Say how the training ended, whether its confidence can be trusted, and how certain the numbers are."""
-    history, scores = trained.history, trained.scores
-    lines = [*(_course(each, who) for each, who in _trainings(history)), verdict(scores, None).text]
-    lines += trained.notes[len(trained.prepared.notes) :]
-    if scores.n < _FEW:
-        lines.append(f"With {scores.n} test {trained.prepared.examples} these numbers are rough: see the intervals.")
-    if trained.helps:
-        lines.append("The temperature lowers the validation NLL: use it with `calibayes predict --temperature`.")
-    lines.append("Which method suits these data? calibayes compare, with the same file, says.")
+    """Say how the scores came about, and how certain they are."""
+    lines = list(trained.notes)
+    members, temperature = len(trained.model.posterior.members), trained.model.temperature
+    if trained.held_out.rows == "held-out folds":
+        chosen = ", corrected for having chosen among methods" if len(trained.selection.attempts) > 1 else ""
+        fewest = min(len(fold.held_out) for fold in trained.plan.folds)
+        if fewest < _SMALL_FOLD:
+            lines.append(
+                f"The scores are of single members{chosen}. They may be too good: the rows of a fold, here only {fewest}, also "
+                "decide when the training of the member that is scored on them stops."
+            )
+        else:
+            average = f"The model averages {members}, which is usually as good or better."
+            lines.append(f"The scores are of single members{chosen}. {average}")
+    if trained.scores.n < _FEW:
+        lines.append(f"With {trained.scores.n} {trained.data.examples} these numbers are rough: see the intervals.")
+    averages = f"the average of {counted(members, 'member')}" if members > 1 else "the probabilities of one member"
+    lines.append(f"Predictions are {averages} at a temperature of {temperature:.2f}, fitted on held-out rows.")
     return "\n".join(lines)
 
 
-def _trainings(history: History) -> list[tuple[History, str]]:
-    if not history.members:
-        return [(history, "")]
-    return [(each, f"Member {place}: ") for place, each in enumerate(history.members, 1)]
+def _reason(best: Attempt, others: list[Attempt]) -> str:
+    """Say why a method was taken."""
+    ahead = min(others, key=lambda each: each.nll)
+    if best.nll <= ahead.nll:
+        return f"the lowest NLL of what was tried, {best.nll:.4f}; next, {ahead.title}, {ahead.nll:.4f}."
+    return f"an NLL of {best.nll:.4f}, within noise of the lowest ({ahead.nll:.4f}, {ahead.title}), and simpler."
 
 
-def _course(history: History, who: str) -> str:
-    how = "stopped early" if history.stopped == "early" else "not stopped early: more --epochs might help"
-    return f"{who}{counted(len(history.epochs), 'epoch')}, the best was {history.best_epoch} ({how})."
+def _clearly_positive(values: npt.NDArray[np.float64]) -> bool:
+    return len(values) > 1 and bool(values.mean() > _CLEAR * values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _cell(scores: Scores, name: str) -> str:
+def _capital(title: str) -> str:
+    return f"{title[0].upper()}{title[1:]}"
+
+
+def _cells(scores: Scores, name: str) -> tuple[str, str]:
     low, high = scores.intervals[name]
-    return f"{shown(name, getattr(scores, name))}  ({shown(name, low)} to {shown(name, high)})"
+    return shown(name, getattr(scores, name)), f"{shown(name, low)} to {shown(name, high)}"

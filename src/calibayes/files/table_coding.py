@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,10 +22,11 @@ from calibayes.files.table_columns import (
     NumberColumn,
     categories,
     column_from,
+    raw_numbers,
     standardised,
 )
 from calibayes.tables import RowBlock
-from calibayes.tables.dates import date_parts, looks_like_dates
+from calibayes.tables.dates import DATE_PARTS, date_parts, looks_like_dates
 from calibayes.tables.numbers import Floats, ParsedNumbers, columns_at_once, number_problem, parse_numbers
 from calibayes.wording import counted, shown
 
@@ -45,10 +47,17 @@ _COMMA = r"^[+-]?\d*,\d+$"
 
 @dataclass(frozen=True)
 class TableCoding:
-    """The conversion of a table's columns to numbers, in their order."""
+    """The conversion of a table's columns to numbers, in their order.
+
+    Attributes:
+        columns: one by one.
+        raw: for networks that begin with `TableInputs`, and for trees: a number is not clipped and NaN where it is missing, and
+            a category is its place. Otherwise missing numbers are zero with a flag, and a category is a one at its place.
+    """
 
     kind: ClassVar[str] = "table"
     columns: tuple[InputColumn, ...]
+    raw: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -58,7 +67,31 @@ class TableCoding:
     @property
     def width(self) -> int:
         """The number of inputs of an example."""
-        return sum(column.width for column in self.columns)
+        return sum(self._widths)
+
+    @property
+    def _widths(self) -> list[int]:
+        if not self.raw:
+            return [column.width for column in self.columns]
+        return [len(DATE_PARTS) if isinstance(column, DateColumn) else 1 for column in self.columns]
+
+    @property
+    def places(self) -> dict[str, range]:
+        """The inputs that each column becomes."""
+        starts = np.cumsum([0, *self._widths]).tolist()
+        return {column.name: range(*ends) for column, ends in zip(self.columns, pairwise(starts), strict=True)}
+
+    @property
+    def numbers(self) -> list[int]:
+        """The places of raw numbers."""
+        places = self.places
+        return [place for each in self.columns if not isinstance(each, CategoryColumn) for place in places[each.name]]
+
+    @property
+    def categories(self) -> list[tuple[int, int]]:
+        """The places of raw categories, and how many there are of each, with one for all others."""
+        places = self.places
+        return [(places[each.name][0], len(each.values) + 1) for each in self.columns if isinstance(each, CategoryColumn)]
 
     def encode(self, block: RowBlock) -> Tensor:
         """Return the numbers ``[n, width]`` (float32) of rows of texts."""
@@ -69,29 +102,32 @@ class TableCoding:
                 "Train on some of them, drawn at random: --max-rows; or leave columns out: --ignore."
             )
         coded = np.empty((rows, width), dtype=np.float32)
-        starts = np.cumsum([0, *(column.width for column in self.columns)]).tolist()
         numbers: dict[str, tuple[int, NumberColumn]] = {}
-        for start, column in zip(starts, self.columns, strict=False):
+        for column, places in zip(self.columns, self.places.values(), strict=True):
             if isinstance(column, NumberColumn):
-                numbers[column.name] = (start, column)
+                numbers[column.name] = (places.start, column)
             else:
-                coded[:, start : start + column.width] = column.encode(block)
+                coded[:, places.start : places.stop] = column.encode_raw(block) if self.raw else column.encode(block)
         for names, parsed in _parsed_groups(block, list(numbers)):
             if (bad := parsed.first_bad()) is not None:
                 row, name = bad[0], names[bad[1]]
                 raise block.problem(number_problem(block.cells(name)[row].as_py(), block.source.options.decimal), row, name)
             values = parsed.values
             _check_sizes(values, block, names)
-            places, columns = zip(*(numbers[name] for name in names), strict=True)
+            starts, columns = zip(*(numbers[name] for name in names), strict=True)
             means, stds = (np.array([getattr(column, part) for column in columns]) for part in ("mean", "std"))
-            coded[:, list(places)] = standardised(values, means, stds)
+            if self.raw:
+                coded[:, list(starts)] = raw_numbers(values, means, stds)
+                continue
+            coded[:, list(starts)] = standardised(values, means, stds)
             flagged = [place for place, column in enumerate(columns) if column.missing]
-            coded[:, [places[place] + 1 for place in flagged]] = np.isnan(values[:, flagged])
+            coded[:, [starts[place] + 1 for place in flagged]] = np.isnan(values[:, flagged])
         return torch.from_numpy(coded)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for a file."""
-        return {"kind": self.kind, "columns": [column.to_dict() for column in self.columns]}
+        columns = [column.to_dict() for column in self.columns]
+        return {"kind": self.kind, "columns": columns, **({"raw": True} if self.raw else {})}
 
     @classmethod
     def of(cls, fields: Fields) -> Self:
@@ -99,7 +135,7 @@ class TableCoding:
         columns = tuple(map(column_from, fields.each("columns", _MOST_COLUMNS)))
         if not columns or len({column.name for column in columns}) < len(columns):
             raise fields.wrong("columns", "columns of different names")
-        return cls(columns)
+        return cls(columns, fields.has("raw") and fields.flag("raw"))
 
 
 def _parsed_groups(block: RowBlock, names: Sequence[str]) -> Iterator[tuple[Sequence[str], ParsedNumbers]]:

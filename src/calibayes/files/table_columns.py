@@ -13,10 +13,20 @@ from calibayes.tables import RowBlock
 from calibayes.tables.dates import DATE_PARTS, date_parts
 from calibayes.tables.numbers import label_key
 
-__all__ = ["CategoryColumn", "DateColumn", "InputColumn", "NumberColumn", "categories", "column_from", "standardised"]
+__all__ = [
+    "CategoryColumn",
+    "DateColumn",
+    "InputColumn",
+    "NumberColumn",
+    "categories",
+    "column_from",
+    "raw_numbers",
+    "standardised",
+]
 
 Floats = npt.NDArray[np.float32]
 _FAR = 10.0  # standard deviations, to which values further from the mean are clipped
+_FURTHEST = 1e30  # what float32 can hold
 _ROUNDING = 1e-12
 _MOST_VALUES = 100_000
 
@@ -79,6 +89,10 @@ class DateColumn:
         known = standardised(values, self.means, self.stds)
         return np.concatenate([known, np.isnan(values[:, :1])], axis=1).astype(np.float32) if self.missing else known
 
+    def encode_raw(self, block: RowBlock) -> Floats:
+        """Return the standardised parts, NaN where the date is missing."""
+        return raw_numbers(date_parts(block, self.name), self.means, self.stds)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for a file."""
         return {"kind": self.kind, **asdict(self), "means": list(self.means), "stds": list(self.stds)}
@@ -117,6 +131,13 @@ class CategoryColumn:
         coded[np.arange(len(codes)), np.where(absent, len(self.values) + 1, codes)] = 1
         kept = [*range(len(self.values)), *([len(self.values)] * self.unknown), *([len(self.values) + 1] * self.missing)]
         return coded[:, kept]
+
+    def encode_raw(self, block: RowBlock) -> Floats:
+        """Return the place of each cell's category, the number of places for others, and NaN for missing cells."""
+        column, places = self._places(block)
+        codes: Floats = places.fill_null(len(self.values)).to_numpy(zero_copy_only=False).astype(np.float32)
+        codes[column.is_null().to_numpy(zero_copy_only=False)] = np.nan
+        return codes[:, None]
 
     def unseen(self, block: RowBlock) -> tuple[int, int, str | None]:
         """Return the number of filled cells whose category has no input, of all filled cells, and the first such category."""
@@ -164,6 +185,12 @@ def standardised(values: npt.NDArray[np.float64], means: Any, stds: Any) -> Floa
     """Return values in standard deviations from the mean, 0 where they are missing."""
     scaled = np.clip((values - np.array(means)) / np.array(stds), -_FAR, _FAR)
     return np.where(np.isnan(scaled), 0.0, scaled).astype(np.float32)
+
+
+def raw_numbers(values: npt.NDArray[np.float64], means: Any, stds: Any) -> Floats:
+    """Return values in standard deviations from the mean, however far, and NaN where they are missing."""
+    scaled: Floats = np.clip((values - np.array(means)) / np.array(stds), -_FURTHEST, _FURTHEST).astype(np.float32)
+    return scaled
 
 
 def categories(block: RowBlock, name: str) -> Any:

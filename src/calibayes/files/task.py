@@ -8,12 +8,20 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from calibayes.data.splits import Splits
+from calibayes.errors import DataError
+from calibayes.files.image_coding import ImageCoding
 from calibayes.files.prepare import Prepared, prepare
+from calibayes.files.read_rows import read_rows
 from calibayes.files.settings import DataSettings
-from calibayes.recipes.compare import Settings, Task
+from calibayes.files.split import labels_of, parts_of
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.text_coding import text_words
+from calibayes.recipes.compare import PlainInputs, Settings, Task
+from calibayes.tables import RowBlock
 
 __all__ = ["file_task"]
 
@@ -46,6 +54,7 @@ def file_task(
         # Functions that worker processes can unpickle, and that read the file again there.
         load=partial(_splits, key),
         network=partial(_network, key),
+        plain_inputs=None if isinstance(prepared.coding, ImageCoding) else partial(_plain_inputs, key),
     )
     return task, sized, prepared.notes
 
@@ -56,6 +65,39 @@ def _splits(key: tuple[Any, ...], train: int, validation: int, test: int) -> Spl
 
 def _network(key: tuple[Any, ...]) -> nn.Module:
     return _prepared(*key).network()
+
+
+def _plain_inputs(key: tuple[Any, ...], train: int, validation: int, test: int) -> PlainInputs:
+    return _read_plain(*key)
+
+
+@lru_cache(maxsize=1)
+def _read_plain(path: str, data: DataSettings, most: tuple[int, int, int] | None, state: tuple[int, ...]) -> PlainInputs:
+    """Read the same rows again, for scikit-learn: numbers with NaN and codes of categories, or words."""
+    prepared = _prepared(path, data, most, state)
+    rows, _ = read_rows(Path(path), data, max_rows=data.max_rows, seed=data.seed)
+    labels = labels_of(rows, prepared.target, data.drop_rare)
+    rows = rows.take(labels.rows)
+    places = list(parts_of(labels.codes, data.validation, data.test, data.seed))
+    if most is not None:
+        places = [part[:count] for part, count in zip(places, most, strict=True)]
+    splits = (prepared.splits.train, prepared.splits.validation, prepared.splits.test)
+    for part, split in zip(places, splits, strict=True):
+        if not np.array_equal(labels.codes[part], split[1].numpy()):
+            raise DataError(f"{path} has changed while it was read. Run the command again.")
+    coding = prepared.coding
+    if isinstance(coding, TableCoding):
+        raw = replace(coding, raw=True)
+        first, second, third = (raw.encode(rows.take(part)).numpy() for part in places)
+        categories = tuple(place for place, _ in raw.categories)
+        return PlainInputs(kind="table", train=first, validation=second, test=third, categorical=categories)
+    one, two, three = (_words(rows.take(part), coding.needs) for part in places)
+    return PlainInputs(kind="texts", train=one, validation=two, test=three)
+
+
+def _words(rows: RowBlock, columns: tuple[str, ...]) -> list[list[str]]:
+    cells = [rows.table.column(name).to_pylist() for name in columns]
+    return [text_words("\n".join(part or "" for part in row)) for row in zip(*cells, strict=True)]
 
 
 def _state(path: Path) -> tuple[int, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import torch
@@ -18,7 +18,7 @@ from calibayes.files.settings import DataSettings
 from calibayes.tables import RowBlock
 from calibayes.wording import listed
 
-__all__ = ["TextCoding", "fit_text", "rarity", "text_words"]
+__all__ = ["TextCoding", "fit_text", "text_words", "word_pairs"]
 
 # Runs of letters, digits and apostrophes; Chinese and Japanese characters stand alone, as their words are not separated.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+(?:'[^\W_]+)*")
@@ -35,57 +35,88 @@ def text_words(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("’", "'"))
 
 
+def word_pairs(words: list[str]) -> list[str]:
+    """Return neighbouring words, each pair as one text.
+
+    Examples:
+        >>> word_pairs(["not", "at", "all"])
+        ['not at', 'at all']
+    """
+    return [f"{first} {second}" for first, second in pairwise(words)]
+
+
 @dataclass(frozen=True)
 class TextCoding:
     """The conversion of texts to word indices."""
 
     kind: ClassVar[str] = "text"
     columns: tuple[str, ...]  # whose texts are joined
-    vocabulary: tuple[str, ...]  # the words of indices 1, 2, …; others are left out
-    length: int  # the number of words that are read
+    vocabulary: tuple[str, ...]  # the words of indices 1, 2, …, then pairs of words, if any; others are left out
+    length: int  # the number of words that are read, and of pairs
     once: bool  # count a repeated word once
+    bigrams: bool = False  # whether pairs of neighbouring words are words as well
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The columns that must be present."""
         return self.columns
 
+    @property
+    def single_words(self) -> int:
+        """The number of indices of single words, with 0; those from here on are of pairs."""
+        return 1 + sum(" " not in word for word in self.vocabulary)
+
     def encode(self, block: RowBlock) -> Tensor:
-        """Return the word indices ``[n, length]`` (int64) of rows of texts."""
+        """Return the word indices (int64) of rows of texts: ``[n, length]``, with pairs of words ``[n, 2 · length]``."""
+        texts = _texts(block, self.columns)
+        parts = [texts, [word_pairs(text) for text in texts]] if self.bigrams else [texts]
+        return torch.cat([self._indices(part) for part in parts], 1)
+
+    def _indices(self, texts: list[list[str]]) -> Tensor:
         known = set(self.vocabulary)
-        words = ([word for word in text if word in known] for text in _texts(block, self.columns))
+        words = ([word for word in text if word in known] for text in texts)
         kept = [list(dict.fromkeys(text)) if self.once else text for text in words]
         return sequences(kept, self.vocabulary, self.length, keep="start")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for a file."""
-        return {"kind": self.kind, **vars(self), "columns": list(self.columns), "vocabulary": list(self.vocabulary)}
+        values = {**vars(self), "columns": list(self.columns), "vocabulary": list(self.vocabulary)}
+        if not self.bigrams:
+            del values["bigrams"]  # a file as versions without them read it
+        return {"kind": self.kind, **values}
 
     @classmethod
     def of(cls, fields: Fields) -> Self:
         """Invert `to_dict`."""
-        columns, vocabulary = fields.texts("columns", 1000), fields.texts("vocabulary", _MOST_WORDS)
+        columns, vocabulary = fields.texts("columns", 1000), fields.texts("vocabulary", 2 * _MOST_WORDS)
         if not columns or not vocabulary:
             raise fields.wrong("columns" if not columns else "vocabulary", "at least one")
-        return cls(columns, vocabulary, fields.size("length", 1, 4096), fields.flag("once"))
+        bigrams = fields.has("bigrams") and fields.flag("bigrams")
+        return cls(columns, vocabulary, fields.size("length", 1, 4096), fields.flag("once"), bigrams)
 
 
-def fit_text(part: RowBlock, settings: DataSettings, once: bool) -> TextCoding:
-    """Learn the vocabulary from the training part: its most frequent words that occur at least twice."""
+def fit_text(part: RowBlock, settings: DataSettings, once: bool, *, bigrams: bool = False) -> TextCoding:
+    """Learn the vocabulary from the training part: its most frequent words that occur at least twice.
+
+    Args:
+        part: the rows.
+        settings: the columns of texts, and how many words to know and to read.
+        once: count a repeated word of a text once.
+        bigrams: know pairs of neighbouring words as well: the most frequent ones, at most as many as words.
+    """
     texts = list(_texts(part, settings.text))
+    words = _repeated(texts, settings.vocabulary)
+    if not words:
+        raise DataError(f"No word occurs twice in {listed(settings.text)}. Is this the right column?")
+    pairs = _repeated([word_pairs(text) for text in texts], settings.vocabulary) if bigrams else ()
+    return TextCoding(settings.text, (*words, *pairs), settings.length, once, bigrams)
+
+
+def _repeated(texts: list[list[str]], most: int) -> tuple[str, ...]:
+    """The most frequent words of texts that occur at least twice."""
     counts = Counter(word for text in texts for word in text)
     repeated = sum(count > 1 for count in counts.values())
-    if not repeated:
-        raise DataError(f"No word occurs twice in {listed(settings.text)}. Is this the right column?")
-    return TextCoding(settings.text, frequent_words(texts, min(settings.vocabulary, repeated)), settings.length, once)
-
-
-def rarity(tokens: Tensor, vocabulary: int) -> Tensor:
-    r"""Return the rarity of the words of $n$ texts ``[n, length]``: $1 + \log\frac{1 + n}{1 + n_w}$ if $n_w$ have it."""
-    has = torch.zeros(vocabulary)
-    for text in tokens:
-        has[text.unique()] += 1
-    return 1 + math.log(1 + len(tokens)) - has.log1p()
+    return frequent_words(texts, min(most, repeated)) if repeated else ()
 
 
 def _texts(block: RowBlock, columns: tuple[str, ...]) -> list[list[str]]:

@@ -1,56 +1,81 @@
-"""Train a classifier on a file, and measure it on held-out rows."""
+"""Train a classifier on a file, and measure it on rows that it has not seen."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
-from torch import nn
 
+from calibayes.crossfit import ChosenClassifier, Selection, budget_for, choose_classifier, contenders
+from calibayes.crossfit.contenders import FIRST
+from calibayes.files.fold_plan import FoldPlan, fold_plan
+from calibayes.files.held_out_file import RowsToTest, read_test_rows
+from calibayes.files.image_coding import ImageCoding
+from calibayes.files.labelled_rows import LabelledRows, read_labelled
 from calibayes.files.model import Model
-from calibayes.files.prepare import Prepared, prepare
+from calibayes.files.network_description import plan_of
+from calibayes.files.prepare import EncodedRows, encode
+from calibayes.files.representations import representation_of
 from calibayes.files.settings import TrainSettings
-from calibayes.methods import build, method_named
-from calibayes.methods.fit_arguments import fit_arguments, member_networks, plain_values
+from calibayes.methods import Examples, method_named
+from calibayes.methods.fit_arguments import plain_values
 from calibayes.metrics import Scores, evaluate
 from calibayes.metrics.score_table import as_json_numbers
-from calibayes.posterior.abstract_posterior import Posterior
-from calibayes.posthoc.temperature_choice import temperature_or_identity
+from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import predict, samples_for
-from calibayes.randomness import seeded
-from calibayes.training import History, fit
+from calibayes.report.training_study import ScoredOn
+from calibayes.wording import counted
 
-__all__ = ["Trained", "train"]
+__all__ = ["HeldOut", "Trained", "train"]
 
 _BATCH = 512
-_ENOUGH = 100  # validation examples for a temperature to be worth recommending
-_WORTH = 0.01  # nats of the validation NLL: below, a temperature makes no real difference
+
+
+class HeldOut(NamedTuple):
+    """Predictions of rows by what has not seen them.
+
+    Attributes:
+        probs: class probabilities ``[n, K]``.
+        labels: the true classes.
+        rows: ``"held-out folds"`` if single members predict the rows that they were trained without, scaled and chosen by
+            others; ``"test part"`` or ``"test file"`` if the model predicts rows that had no part in it.
+    """
+
+    probs: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.int64]
+    rows: ScoredOn
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model, and a record of its training.
+    """A trained model, and how far it can be trusted.
 
     Attributes:
         model: the trained model.
-        history: of the training.
-        scores: on the test part.
-        scaled: on the test part, with the temperature.
-        helps: whether the temperature clearly lowers the validation NLL, with enough examples to tell.
-        prepared: the data.
+        held_out: predictions that the scores are computed from.
+        scores: of these predictions.
+        selection: the methods that were tried, and the one that was taken.
+        data: all rows.
+        plan: their folds.
+        settings: of the training.
+        seconds: that it took.
         notes: for the user.
     """
 
     model: Model
-    history: History
+    held_out: HeldOut
     scores: Scores
-    scaled: Scores
-    helps: bool
-    prepared: Prepared
+    selection: Selection
+    data: EncodedRows
+    plan: FoldPlan
+    settings: TrainSettings
+    seconds: float
     notes: tuple[str, ...]
 
 
@@ -58,109 +83,137 @@ def train(
     path: str | Path,
     settings: TrainSettings | None = None,
     *,
-    say: Callable[[str], None] | None = None,
-    progress: bool | None = False,
+    say: Callable[[str], None] = lambda line: None,
     **others: Any,
 ) -> Trained:
     """Train a classifier on a table in a file, or on a folder with a folder for each class.
+
+    Every row trains: the rows are cut into folds, and each member of an ensemble is trained without one of them. Unless a
+    method is named, several are tried, and the one with the lowest out-of-fold NLL is taken.
 
     Args:
         path: the file or folder.
         settings: all settings, or by name:
         others: settings by their names in `TrainSettings`.
         say: called with each note for the user.
-        progress: show a progress line; with None if standard error is a terminal.
 
     Examples:
         >>> from pathlib import Path
         >>> from tempfile import mkdtemp
         >>> path = Path(mkdtemp()) / "dice.csv"
         >>> _ = path.write_text("x,label\\n" + "".join(f"{i % 6},{'low' if i % 6 < 3 else 'high'}\\n" for i in range(60)))
-        >>> trained = train(path, target="label", scheme="fnn", epochs=3)
-        >>> trained.model.classes, trained.scores.n
-        (('high', 'low'), 12)
+        >>> trained = train(path, target="label", scheme="logistic-regression")
+        >>> trained.model.classes, trained.scores.n, trained.held_out.rows
+        (('high', 'low'), 60, 'held-out folds')
         >>> trained.model.predict({"x": [0, 5]}).probs.shape
         torch.Size([2, 2])
     """
-    chosen = TrainSettings.of({**({} if settings is None else asdict(settings)), **others})
-    prepared = prepare(Path(path), chosen, dropout=method_named(chosen.scheme).needs_dropout)
-    if say is not None:
-        for note in (*prepared.notes, _opening(prepared, chosen)):
-            say(note)
-    plan = build(chosen.scheme, member_networks(partial(_network, prepared), chosen.seed), **chosen.of_method())
-    own = fit_arguments(
-        plan, optimizer=lambda parameters: torch.optim.Adam(parameters, lr=chosen.learning_rate), samples=chosen.samples
+    begun = time.perf_counter()
+    chosen = TrainSettings.of(others) if settings is None else replace(settings, **TrainSettings.named(others))
+    found = read_labelled(Path(path), chosen, chosen.group, chosen.time)
+    chosen = replace(chosen, target=found.settings.target, text=found.settings.text)
+    data, plan = _encoded(found, chosen)
+    for note in (*data.notes, *plan.notes, *_left_out(data, chosen), _opening(data, plan, chosen)):
+        say(note)
+    other = None if chosen.test_file is None else read_test_rows(Path(chosen.test_file), data, chosen)
+    classifier = _learned(data, plan, chosen, say)
+    model = _model(data, classifier, chosen)
+    held_out = _held_out(data, plan, classifier, model, other)
+    scores = evaluate(held_out.probs, held_out.labels, class_names=data.classes, seed=chosen.seed)
+    model.about.update(rows=held_out.rows, scores=as_json_numbers(scores.to_dict()))
+    seconds = time.perf_counter() - begun
+    return Trained(
+        model, held_out, scores, classifier.selection, data, plan, chosen, seconds, () if other is None else other.notes
     )
-    posterior = plan.posterior
-    history = fit(
-        posterior,
-        prepared.splits.train,
-        plan.objective,
-        epochs=chosen.epochs,
-        batch_size=chosen.batch_size,
-        validation=prepared.splits.validation,
-        early_stopping=chosen.patience,
-        seed=chosen.seed,
-        group=None,
-        progress=progress,
-        **own,
-    )
-    if history.stopped == "interrupted":
-        raise KeyboardInterrupt
-    posterior.to("cpu")
-    return _judged(prepared, chosen, posterior, history)
 
 
-def _network(prepared: Prepared, seed: int) -> nn.Module:
-    with seeded(seed):
-        return prepared.network()
+def _encoded(found: LabelledRows, settings: TrainSettings) -> tuple[EncodedRows, FoldPlan]:
+    every = np.arange(len(found.labels.codes))
+    leave_out = () if settings.group is None else (settings.group,)
+    data = encode(found, every, leave_out)
+    plan = fold_plan(found, data.inputs.numpy(), settings)
+    # Test rows have no part in anything, also not in how inputs are encoded.
+    return (encode(found, np.setdiff1d(every, plan.test), leave_out) if len(plan.test) else data), plan
 
 
-def _judged(prepared: Prepared, settings: TrainSettings, posterior: Posterior, history: History) -> Trained:
-    """Fit the temperature on the validation part, and score the model on the test part."""
-    splits, notes = prepared.splits, list(prepared.notes)
-    samples = samples_for(posterior, settings.predictive_samples)
-    held_out, tested = (
-        predict(posterior, x, samples=samples, batch_size=_BATCH, seed=settings.seed, dtype=torch.float64).probs
-        for x, _ in (splits.validation, splits.test)
+def _learned(data: EncodedRows, plan: FoldPlan, settings: TrainSettings, say: Callable[[str], None]) -> ChosenClassifier:
+    given = {name: getattr(settings, name) for name in ("epochs", "patience", "batch_size", "samples")}
+    known = torch.from_numpy(np.setdiff1d(np.arange(len(data.targets)), plan.test))
+    ways, blends = contenders(
+        representation_of(data.coding, data.inputs[known], len(data.classes), settings),
+        Examples(data.inputs, data.targets),
+        len(data.classes),
+        plan.folds,
+        seed=settings.seed,
+        samples=settings.predictive_samples,
+        method=settings.scheme,
+        settings=settings.of_method(),
+        fit={name: value for name, value in given.items() if value is not None},
+        further=settings.budget is not None,
     )
-    held_out_labels, labels = splits.validation[1], splits.test[1]
-    scaling, why_none = temperature_or_identity(held_out, held_out_labels)
-    if why_none is not None:
-        notes.append(why_none)
-    scores, scaled = (
-        evaluate(probs, labels, class_names=splits.classes, seed=settings.seed) for probs in (tested, scaling.transform(tested))
-    )
-    before, after = (evaluate(probs, held_out_labels, intervals=False).nll for probs in (held_out, scaling.transform(held_out)))
-    model = Model(
-        posterior=posterior,
-        classes=splits.classes,
-        target=prepared.target,
-        coding=prepared.coding,
-        plan=prepared.plan,
-        temperature=scaling.temperature,
+    size = len(data.targets), data.inputs[0].numel()
+    budget = budget_for(*size) if settings.budget is None else 60 * settings.budget
+    return choose_classifier(ways, budget=budget, blends=blends, final_folds=plan.final_folds, say=say)
+
+
+def _held_out(
+    data: EncodedRows, plan: FoldPlan, classifier: ChosenClassifier, model: Model, other: RowsToTest | None
+) -> HeldOut:
+    """Return predictions of rows that had no part in what predicts them."""
+    labels = data.targets.numpy()
+    if other is not None:
+        return HeldOut(model.calibrated_probs(model.predict(other.rows)).numpy(), other.labels, "test file")
+    if len(plan.test):
+        samples = samples_for(model.posterior, model.samples)
+        found = predict(model.posterior, data.inputs[plan.test], samples=samples, batch_size=_BATCH, seed=model.seed)
+        return HeldOut(model.calibrated_probs(found).double().numpy(), labels[plan.test], "test part")
+    return HeldOut(classifier.held_out, labels[classifier.rows], "held-out folds")
+
+
+def _model(data: EncodedRows, classifier: ChosenClassifier, settings: TrainSettings) -> Model:
+    assert isinstance(classifier.scaling, TemperatureScaling)  # what `ensemble_scaling` fits unless told otherwise
+    tried = [
+        {"title": each.title, "result": each.result, "nll": each.nll, "seconds": each.seconds, "reason": each.reason}
+        for each in classifier.selection.attempts
+    ]
+    side = data.coding.size if isinstance(data.coding, ImageCoding) else None
+    plans = [plan_of(member.network(), side) for member in classifier.posterior.members]
+    return Model(
+        posterior=classifier.posterior,
+        classes=data.classes,
+        target=data.target,
+        coding=data.coding,
+        plans=tuple(plans[:1] if all(plan == plans[0] for plan in plans) else plans),
+        temperature=classifier.scaling.temperature,
+        calibrated=True,
         samples=settings.predictive_samples,
         seed=settings.seed,
         about={
             "settings": plain_values(asdict(settings)),
-            "examples": {name: len(getattr(splits, name)[1]) for name in ("train", "validation", "test")},
-            "best_epoch": [each.best_epoch for each in history.members] if history.members else history.best_epoch,
-            "test": as_json_numbers(scores.to_dict()),
-            "test_scaled": as_json_numbers(scaled.to_dict()),
+            "examples": len(data.targets),
+            "method": classifier.selection.best.title,
+            "tried": as_json_numbers(tried),
+            "identifiers": list(data.identifiers),
         },
     )
-    return Trained(model, history, scores, scaled, len(held_out) >= _ENOUGH and before - after > _WORTH, prepared, tuple(notes))
 
 
-def _opening(prepared: Prepared, settings: TrainSettings) -> str:
+def _left_out(data: EncodedRows, settings: TrainSettings) -> list[str]:
+    """Name methods that would have been tried if their package were installed."""
+    if settings.scheme is not None or data.coding.kind != "table":
+        return []
+    missing = [method for method in map(method_named, FIRST) if not method.installed]
+    return [f"Not tried: {method.title}. To try them: pip install 'calibayes[boosting]'" for method in missing]
+
+
+def _opening(data: EncodedRows, plan: FoldPlan, settings: TrainSettings) -> str:
     """Describe the training that is about to start."""
-    counts = [len(part[1]) for part in (prepared.splits.train, prepared.splits.validation, prepared.splits.test)]
-    weights = {name: value for name, value in (("λ", settings.lam), ("β", settings.beta)) if isinstance(value, float) and value}
-    scheme = method_named(settings.scheme).title + "".join(
-        f", {name} = {value:g}" if isinstance(value, int | float) else f", {name} as scheduled"
-        for name, value in weights.items()
-    )
-    return (
-        f"{counts[0]:,} {prepared.examples} to train, {counts[1]:,} to validate, {counts[2]:,} to test; "
-        f"{len(prepared.splits.classes)} classes of {prepared.target!r}. {scheme}, network {prepared.plan.name}."
-    )
+    what = "several methods are tried" if settings.scheme is None else method_named(settings.scheme).title
+    classes = f"{len(data.classes)} classes of {data.target!r}"
+    if len(plan.test):
+        train, held_out = plan.folds[0]
+        return (
+            f"{len(train):,} {data.examples} to train, {len(held_out):,} to validate, {len(plan.test):,} to test; {classes}; "
+            f"{what}."
+        )
+    return f"{len(data.targets):,} {data.examples} in {counted(len(plan.folds), 'fold')}; {classes}; {what}."

@@ -1,0 +1,45 @@
+"""The summary of a training: its first lines say which method was taken, and whether anything was learnt."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.metrics import log_loss
+from tests.files.test_training import QUICK, frame, written
+
+from calibayes.files import train
+from calibayes.files.summary_text import closing_words, frequencies_warning, opening_words
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_noise_is_not_clearly_better_than_guessing(share: float, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    made["label"] = np.where(rng.random(300) < share, "yes", "no")
+    trained = train(written(tmp_path, made), **QUICK)
+    (warning,) = frequencies_warning(trained)
+    assert opening_words(trained).splitlines()[1] == warning
+    own, frequencies = map(float, re.findall(r"\d\.\d{4}", warning))
+    assert own == pytest.approx(trained.scores.nll, abs=1e-4)
+    guessed = DummyClassifier(strategy="prior").fit(made[["a"]], made["label"]).predict_proba(made[["a"]])
+    assert frequencies == pytest.approx(log_loss(made["label"], guessed), abs=1e-4)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_there_is_no_warning_where_something_was_learnt(folds: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    made["label"] = np.where(made["a"] + 0.3 * rng.normal(size=300) > 0, "yes", "no")
+    assert frequencies_warning(train(written(tmp_path, made), **QUICK, folds=folds)) == ()
+
+
+@pytest.mark.parametrize(("folds", "said"), [(2, "which is usually as good or better"), (30, "They may be too good: ")])
+def test_scores_of_small_folds_are_not_called_conservative(folds: int, said: str, tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame(300)), **QUICK, folds=folds)
+    assert said in closing_words(trained)
+    assert ("here only 10, " in closing_words(trained)) == (folds == 30)
