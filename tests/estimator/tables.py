@@ -25,5 +25,5 @@ def overlapping(n: int = 120, seed: int = 0) -> tuple[Array, Array]:
     return np.column_stack([y + draws.normal(size=n), draws.normal(size=n), np.full(n, 3.0)]), y
 
 
-def classifier(scheme: str = "ca-bnn", **settings: Any) -> cb.CalibayesClassifier:
-    return cb.CalibayesClassifier(scheme, **{"epochs": 8, "predict_samples": 8, "random_state": 0, **settings})
+def classifier(method: str | None = None, **settings: Any) -> cb.CalibayesClassifier:
+    return cb.CalibayesClassifier(method, **{"cv": None, "epochs": 8, "predict_samples": 8, "random_state": 0, **settings})

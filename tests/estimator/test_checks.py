@@ -15,8 +15,9 @@ SETTINGS: dict[str, Any] = {"epochs": 20, "learning_rate": 0.03, "predict_sample
 
 @parametrize_with_checks(  # type: ignore[untyped-decorator]
     [
-        cb.CalibayesClassifier(**SETTINGS),
-        cb.CalibayesClassifier("ca-fnn", class_weight="balanced", early_stopping=True, **SETTINGS),
+        cb.CalibayesClassifier(epochs=5),
+        cb.CalibayesClassifier(cv=None, **SETTINGS),
+        cb.CalibayesClassifier("ca-fnn", cv=None, class_weight="balanced", early_stopping=True, **SETTINGS),
     ]
 )
 def test_scikit_learn_finds_nothing_wrong(estimator: cb.CalibayesClassifier, check: Callable[[Any], None]) -> None:

@@ -48,7 +48,7 @@ def test_only_what_the_scheme_has_is_chosen(scheme: str, settings: dict[str, obj
 def test_scores_are_those_of_the_part_held_out() -> None:
     x, y = overlapping()
     estimator = classifier("ca-fnn", lam="auto", epochs=2, standardize=False)
-    settings = ClassifierSettings(**{name: getattr(estimator, name) for name in ClassifierSettings.__dataclass_fields__})
+    settings = ClassifierSettings.of(estimator, "ca-fnn")
     examples = distinct(x.astype(np.float32), y, np.ones(len(y)))
     examples = examples._replace(x=examples.x.astype(np.float32))
     learner = Learner(settings, 2, seed=7)
@@ -96,9 +96,8 @@ def test_a_warm_start_keeps_what_was_chosen() -> None:
 
 def test_settings_are_those_of_the_classifier() -> None:
     estimator = classifier()
-    params = estimator.get_params()
-    settings = ClassifierSettings(**{name: params[name] for name in ClassifierSettings.__dataclass_fields__})
-    assert asdict(settings).keys() < params.keys()
+    assert asdict(ClassifierSettings.of(estimator, "CA-BNN")).keys() < estimator.get_params().keys()
+    assert ClassifierSettings.of(estimator, "CA-BNN").method == "ca-bnn"
 
 
 def test_what_is_tried_has_the_size_of_what_is_trained_in_the_end() -> None:
@@ -112,7 +111,7 @@ def test_what_is_tried_has_the_size_of_what_is_trained_in_the_end() -> None:
             return found
 
     estimator = classifier("ca-fnn", lam="auto", epochs=1, standardize=False)
-    settings = ClassifierSettings(**{name: getattr(estimator, name) for name in ClassifierSettings.__dataclass_fields__})
+    settings = ClassifierSettings.of(estimator, "ca-fnn")
     examples = distinct(x, y, np.ones(len(y)))
     Watched(settings, 2, seed=7).learn(examples._replace(x=examples.x.astype(np.float32)))
     assert len(sizes) == 1 + len(LAMS)

@@ -26,7 +26,7 @@ def few(method: str) -> dict[str, Any] | None:
     return {"members": 2} if method_named(method).has("members") else None
 
 
-@pytest.mark.parametrize("method", list(cb.METHODS))
+@pytest.mark.parametrize("method", list(cb.NETWORK_METHODS))
 def test_every_method_learns_iris_and_predicts_probabilities(method: str) -> None:
     x, y = iris()
     found = classifier(method, epochs=30, method_settings=few(method)).fit(x[::2], y[::2])
@@ -54,7 +54,7 @@ def test_weights_early_stopping_and_a_warm_start(method: str) -> None:
 def test_a_warm_start_is_refused_where_it_cannot_go_on() -> None:
     x, y = overlapping(20)
     found = classifier("ensemble", epochs=1, method_settings={"members": 2}, warm_start=True).fit(x, y)
-    for other in ({"method_settings": {"members": 3}}, {"scheme": "mixture"}, {"scheme": "fnn", "method_settings": None}):
+    for other in ({"method_settings": {"members": 3}}, {"method": "mixture"}, {"method": "fnn", "method_settings": None}):
         with pytest.raises(InvalidArgumentError, match="an Ensemble of 2 members cannot continue as"):
             _continued(found, other).fit(x, y)
 
@@ -144,12 +144,12 @@ def test_a_network_of_ones_own_without_dropout_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"scheme": "ensembel"}, "but got 'ensembel'. Did you mean 'ensemble'?"),
-        ({"scheme": "ensemble", "method_settings": {"member": 2}}, "no setting 'member'. Did you mean 'members'?"),
-        ({"scheme": "fnn", "method_settings": {"members": 2}}, "'fnn' has no setting 'members'"),
-        ({"scheme": "ensemble", "method_settings": {"members": 0}}, "`members` to be a positive integer, but got 0"),
-        ({"scheme": "ensemble", "method_settings": [2]}, r"`method_settings` to be a dict .* but got \[2\]"),
-        ({"scheme": "mixture", "method_settings": {"beta": 0.1}}, "use `beta` of CalibayesClassifier"),
+        ({"method": "ensembel"}, "but got 'ensembel'. Did you mean 'ensemble'?"),
+        ({"method": "ensemble", "method_settings": {"member": 2}}, "no setting 'member'. Did you mean 'members'?"),
+        ({"method": "fnn", "method_settings": {"members": 2}}, "'fnn' has no setting 'members'"),
+        ({"method": "ensemble", "method_settings": {"members": 0}}, "`members` to be a positive integer, but got 0"),
+        ({"method": "ensemble", "method_settings": [2]}, r"`method_settings` to be a dict .* but got \[2\]"),
+        ({"method": "mixture", "method_settings": {"beta": 0.1}}, "use `beta` of CalibayesClassifier"),
         (
             {"method_settings": {"weight_decay": 0.1}, "optimizer": torch.optim.SGD},
             "`weight_decay` of the method only beside Adam",

@@ -31,7 +31,7 @@ def test_in_a_grid_search_over_a_pipeline() -> None:
     columns = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     search = GridSearchCV(
         make_pipeline(columns, classifier(epochs=5)),
-        {"calibayesclassifier__lam": [1.0, np.float64(10.0)], "calibayesclassifier__scheme": ["ca-fnn", "ca-bnn"]},
+        {"calibayesclassifier__lam": [1.0, np.float64(10.0)], "calibayesclassifier__method": ["ca-fnn", "ca-bnn"]},
         scoring="neg_log_loss",
         cv=2,
         error_score="raise",
@@ -41,6 +41,7 @@ def test_in_a_grid_search_over_a_pipeline() -> None:
     assert search.best_estimator_[-1].n_features_in_ == 6
 
 
+@pytest.mark.slow
 def test_in_cross_validation_on_several_processes() -> None:
     x, y = iris()
     one, two = (
@@ -104,7 +105,7 @@ def test_a_clone_has_the_settings_and_nothing_learned() -> None:
     assert copy.network is not module
     assert copy.calibration == cb.DECE()
     np.testing.assert_array_equal(copy.fit(x, y).predict_proba(x), found.predict_proba(x))
-    assert "scheme='fnn'" in repr(classifier("fnn"))
+    assert "method='fnn'" in repr(classifier("fnn"))
 
 
 def test_the_name_is_there_without_loading_scikit_learn() -> None:

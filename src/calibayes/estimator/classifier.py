@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -11,90 +10,110 @@ import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from calibayes.calibration.measures import Measure
-from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.classifier_network import NetworkChoice
-from calibayes.estimator.classifier_settings import ClassifierSettings, OptimizerClass, Weight
-from calibayes.estimator.column_scaling import fitted_scaler, network_inputs
-from calibayes.estimator.distinct_examples import Examples, Floats, distinct
+from calibayes.estimator.classifier_settings import OptimizerClass, Weight
+from calibayes.estimator.cross_fitting import Tried
+from calibayes.estimator.distinct_examples import Floats
 from calibayes.estimator.example_uncertainty import Uncertainty
-from calibayes.estimator.learning import Learner
+from calibayes.estimator.fit_by_folds import fit_by_folds, predicted_blocks
+from calibayes.estimator.fit_once import fit_once
+from calibayes.estimator.method_choice import named_method
 from calibayes.posterior.abstract_posterior import Posterior
+from calibayes.posthoc import Scaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.choosing import ChoiceMonitor
 from calibayes.training import EarlyStopping
 
 __all__ = ["CalibayesClassifier"]
 
-_LARGEST_SEED = 2**31 - 1
-
 
 class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A classifier whose confidence can be trusted, for scikit-learn: any method of `calibayes.METHODS` on any network.
+    r"""A classifier whose confidence can be trusted, for scikit-learn: by default the best of several, chosen by evidence.
+
+    By default logistic regression, boosted trees (with the extra ``boosting``), a network with averaged weights and the average
+    of trees and network are each cross-fitted: a member is trained without each of five folds, and scored on it. The one with
+    the lowest out-of-fold NLL is kept, or the simplest of those that are level with it; its members are an ensemble, with a
+    scaling fitted on their out-of-fold predictions. So all rows train, and all rows calibrate.
+
+    Tables are taken as they are: missing values (NaN), categories, texts, booleans and dates in data frames, columns of any
+    scale, sparse matrices.
 
     Args:
-        scheme: the method: ``"fnn"``, ``"bnn"``, ``"ca-fnn"``, ``"ca-bnn"``, ``"ensemble"``, ``"mixture"`` or any other of
-            `calibayes.METHODS`.
-        network: ``"auto"`` for a perceptron with two hidden layers sized by the number of rows; a function of the numbers of
-            features and classes that returns a ``torch.nn.Module``; or such a module, which is copied with its weights (in an
-            ensemble only the first member keeps them). With ``"mc-dropout"``, the perceptron has a dropout layer with a
-            probability of 0.1 before its last layer.
+        method: a name of `calibayes.METHODS`, in any case, to train no other; ``None`` to choose by evidence. With ``cv=None``
+            the default is ``"ca-bnn"``, that of the paper.
+        network: ``"auto"`` for one that suits the table; a function of the numbers of features and classes that returns a
+            ``torch.nn.Module``; or such a module, which is copied with its weights. A network of one's own gets standardised
+            numbers; the method is then ``"ema"`` unless named.
+        cv: the number of folds; a splitter of scikit-learn; pairs of row numbers (to train on, to hold out); or ``None`` for
+            one training on all rows, without a scaling, as in the paper.
+        budget: seconds for trying methods; by default a minute for small tables, five for 100,000 rows of 50 columns. The
+            first method is always finished, so a time that is long enough gives the same result everywhere.
+        scheme: the older name of ``method``.
         method_settings: further settings of the method by name, such as ``{"members": 3}`` for ``"ensemble"``;
             ``calibayes methods`` on the command line lists them.
-        lam: $\lambda$, the weight of the calibration term; or ``"auto"``. By default 1 for ``"ca-fnn"`` and ``"ca-bnn"``, and
-            the method's own default for others. It is ignored for ``"fnn"`` and ``"bnn"``.
-        beta: $\beta$, the weight of the KL term, for methods that have one; or ``"auto"``. By default 0.1 for ``"bnn"`` and
-            ``"ca-bnn"``, and the method's own default for others.
+        lam: $\lambda$, the weight of the calibration term; or, with ``cv=None``, ``"auto"``. By default 1 for ``"ca-fnn"`` and
+            ``"ca-bnn"``, and the method's own default for others. It is ignored for ``"fnn"`` and ``"bnn"``.
+        beta: $\beta$, the weight of the KL term, for methods that have one; or ``"auto"``, likewise. By default 0.1 for
+            ``"bnn"`` and ``"ca-bnn"``, and the method's own default for others.
         prior_std: the standard deviation of the prior; by default 0.3 for ``"bnn"`` and ``"ca-bnn"``, likewise.
         init_std: the standard deviation that the posterior starts with; by default 0.02 for these two, likewise.
         calibration: the calibration measure, such as ``calibayes.MMCE()``; ``calibayes.WMMCE()`` by default.
-        epochs: passes over the data.
-        batch_size: examples a step, at most.
-        learning_rate: the optimiser's at the start; it falls to zero along a cosine.
-        optimizer: a class of ``torch.optim``, or a function that is called like one: ``optimizer(parameters, lr=...)``.
-            ``"natural-gradient"`` has its own.
+        epochs: passes over the data; by default at most 200 with early stopping, or 100 with ``cv=None``.
+        batch_size: examples a step, at most; by default by the number of rows, or 64 with ``cv=None``.
+        learning_rate: the optimiser's; by default one that suits the method, or 0.01 with ``cv=None``, where it falls to zero
+            along a cosine.
+        optimizer: a class of ``torch.optim``, or a function that is called like one: ``optimizer(parameters, lr=...)``; Adam by
+            default. ``"natural-gradient"`` has its own.
         samples: $R$, samples of the weights a step.
         predict_samples: $S$, samples of the weights behind a prediction.
-        standardize: subtract each column's mean and divide by its standard deviation.
-        early_stopping: stop when the NLL of a validation part has not improved for 10 epochs (``True``) or this number, and
-            use the best epoch's weights; or a `calibayes.EarlyStopping`.
-        validation_fraction: the share of each class in the validation part, for ``early_stopping`` and ``"auto"``.
+        standardize: subtract each column's mean and divide by its standard deviation, for a network of one's own or
+            ``cv=None``; the network of a cross-fit takes numbers by their quantiles.
+        early_stopping: stop when the held-out NLL has not improved for this number of epochs, and use the best epoch's weights;
+            or a `calibayes.EarlyStopping`. By default 12, or ``False`` with ``cv=None``, where ``True`` is 10.
+        validation_fraction: the share of each class in the validation part with ``cv=None``, for ``early_stopping`` and
+            ``"auto"``.
         choose_by: the validation score that ``"auto"`` compares: ``"nll"``, or ``"refined-nll"``, that after temperature
             scaling, if a temperature is fitted afterwards.
         class_weight: a dict from classes to weights, or ``"balanced"`` to give all classes the same weight.
-        warm_start: let a further `fit` continue from the last one.
+        warm_start: let a further `fit` continue from the last one; only with ``cv=None``.
         device: where to train and predict; by default a GPU if there is one.
         random_state: a number, or a ``numpy.random.RandomState``; ``None`` draws a number from NumPy's global one.
         verbose: show the progress of training on standard error.
 
     Attributes:
         classes_: the classes, in the order of the columns of `predict_proba`.
-        posterior_: the trained `calibayes.Posterior`, of standardised inputs.
-        history_: the `calibayes.History` of the training.
-        lam_: $\lambda$, given or chosen; zero for a method without.
+        posterior_: the trained `calibayes.Posterior`: an `Ensemble` of the members of all folds, or with ``cv=None`` one.
+        method_: the name of the method that was trained or chosen; an average has the names of its parts, joined by ``+``.
+        attempts_: what was tried, with out-of-fold NLL and seconds of each.
+        out_of_fold_: probabilities of the training rows by members, a scaling and a choice that the row had no part in: scores
+            of them are honest, and conservative, since single members predict them. NaN for a row that was never held out.
+        scaling_: the `calibayes.posthoc.Scaling` of the ensemble's probabilities; ``None`` with ``cv=None``.
+        history_: with ``cv=None``, the `calibayes.History` of the training.
+        lam_: $\lambda$, given or chosen; zero for a method without; with ``cv=None``, as all that follow.
         beta_: $\beta$, likewise.
         choices_: the pairs tried for ``"auto"``, as `calibayes.recipes.choosing.Tried` with validation NLL, ECE, accuracy and
             Brier score; empty if there was nothing to choose.
-        scaler_: the ``StandardScaler`` of the inputs, or ``None``.
         n_iter_: the number of epochs.
+        scaler_: the ``StandardScaler`` of the inputs, or ``None``.
         n_features_in_: the number of columns.
         feature_names_in_: their names, if a data frame has them.
 
     Examples:
         >>> from sklearn.datasets import load_iris
         >>> x, y = load_iris(return_X_y=True)
-        >>> classifier = CalibayesClassifier(epochs=60, random_state=0).fit(x[::2], y[::2])
+        >>> classifier = CalibayesClassifier(random_state=0).fit(x[::2], y[::2])
         >>> classifier.predict_proba(x[1::2]).shape, classifier.score(x[1::2], y[1::2]) > 0.9
         ((75, 3), True)
     """
 
     classes_: npt.NDArray[Any]
     posterior_: Posterior
+    method_: str
+    attempts_: list[Tried]
+    scaling_: Scaling | None
     scaler_: StandardScaler | None
     lam_: float
     beta_: float
@@ -103,23 +122,26 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        scheme: str = "ca-bnn",
+        method: str | None = None,
         network: NetworkChoice = "auto",
         *,
+        cv: int | Any | Iterable[Any] | None = 5,
+        budget: float | None = None,
+        scheme: str | None = None,
         method_settings: Mapping[str, Any] | None = None,
         lam: Weight | None = None,
         beta: Weight | None = None,
         prior_std: float | None = None,
         init_std: float | None = None,
         calibration: Measure | None = None,
-        epochs: int = 100,
-        batch_size: int = 64,
-        learning_rate: float = 0.01,
-        optimizer: OptimizerClass = torch.optim.Adam,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        optimizer: OptimizerClass | None = None,
         samples: int = 1,
         predict_samples: int = 20,
         standardize: bool = True,
-        early_stopping: bool | int | EarlyStopping = False,
+        early_stopping: bool | int | EarlyStopping | None = None,
         validation_fraction: float = 0.2,
         choose_by: ChoiceMonitor = "nll",
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
@@ -128,8 +150,11 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
-        self.scheme = scheme
+        self.method = method
         self.network = network
+        self.cv = cv
+        self.budget = budget
+        self.scheme = scheme
         self.method_settings = method_settings
         self.lam = lam
         self.beta = beta
@@ -152,50 +177,33 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CalibayesClassifier:  # noqa: N803
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = tags.input_tags.categorical = self.cv is not None and isinstance(self.network, str)
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> CalibayesClassifier:  # noqa: N803
         """Train on a table and its classes.
 
         Args:
-            X: numbers, one row per example; an array or a data frame.
+            X: one row per example: an array, a data frame, or a sparse matrix.
             y: the class of each: numbers, texts, booleans.
             sample_weight: how many times each row counts; a weight of 2 is exactly the row twice, and one of 0 no row.
+            groups: rows of the same group are never in different folds; for ``cv`` of any kind but ``None``.
         """
-        settings = ClassifierSettings(**{field.name: getattr(self, field.name) for field in fields(ClassifierSettings)})
-        continues = bool(self.warm_start) and hasattr(self, "posterior_")
-        standardize = self.scaler_ is not None if continues else self.standardize
-        x, y = validate_data(self, X, y, dtype=np.float64 if standardize else np.float32, reset=not continues)
-        check_classification_targets(y)
-        weights = _weights(sample_weight, x)
-        classes, labels = np.unique(y[weights > 0], return_inverse=True)
-        if len(classes) < 2:
-            raise InvalidArgumentError(
-                f"Expected at least two classes in `y`, but got one class, {classes.tolist()[0]!r}, in {len(labels)} samples."
-            )
-        examples = distinct(x[weights > 0], labels.reshape(-1), weights[weights > 0])
-        examples = examples._replace(weights=examples.counts * self._class_weights(examples, classes)[examples.y])
-        if continues:
-            if not np.array_equal(classes, self.classes_):
-                raise InvalidArgumentError(
-                    f"With `warm_start`, `y` must have the classes that it had at first, {self.classes_.tolist()}, but it has "
-                    f"{classes.tolist()}. Use `warm_start=False` to start again."
-                )
-            settings = settings.with_known(self.lam_, self.beta_)
-            scaler, seed, fits, start = self.scaler_, self._seed, self._fits + 1, self.posterior_
+        method = named_method(self)
+        if self.cv is None:
+            fit_once(self, str(method), X, y, sample_weight, groups)
         else:
-            scaler = fitted_scaler(examples.x, examples.counts) if standardize else None
-            seed, fits, start = int(check_random_state(self.random_state).randint(_LARGEST_SEED)), 0, None
-        examples = examples._replace(x=network_inputs(examples.x, scaler))
-        learned = Learner(settings, len(classes), seed, fits, start).learn(examples)
-        self.classes_, self.scaler_, self._seed, self._fits = classes, scaler, seed, fits
-        self.posterior_, self.history_ = learned.posterior, learned.history
-        self.lam_, self.beta_, self.choices_ = learned.lam, learned.beta, list(learned.tried)
-        self.n_iter_ = len(learned.history.epochs)
+            fit_by_folds(self, method, X, y, sample_weight, groups)
         return self
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """The probability of each class, shape ``[n, K]``: the mean over sampled networks."""
-        probs: Floats = self._predictive(X).probs.cpu().numpy()
-        return probs
+        """The probability of each class, shape ``[n, K]``: the mean over members and sampled networks, scaled."""
+        probs = self._predictive(X).probs
+        scaled: Floats = (probs if self.scaling_ is None else self.scaling_.transform(probs)).cpu().numpy()
+        return scaled
 
     def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
         """The logarithm of `predict_proba`."""
@@ -214,36 +222,22 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Examples:
             >>> from sklearn.datasets import load_iris
             >>> x, y = load_iris(return_X_y=True)
-            >>> uncertainty = CalibayesClassifier(epochs=5, random_state=0).fit(x, y).predict_uncertainty(x)
+            >>> uncertainty = CalibayesClassifier("logistic-regression", random_state=0).fit(x, y).predict_uncertainty(x)
             >>> uncertainty.confidence.shape, bool((uncertainty.entropy >= uncertainty.epistemic).all())
             ((150,), True)
         """
-        return Uncertainty.of(self._predictive(X))
+        return Uncertainty.of(self._predictive(X), self.scaling_)
 
     def _predictive(self, X: Any) -> Predictive:  # noqa: N803
-        check_is_fitted(self)
-        x = validate_data(self, X, dtype=np.float32 if self.scaler_ is None else np.float64, reset=False)
+        check_is_fitted(self, "posterior_")
         samples = samples_for(self.posterior_, self.predict_samples)
-        return predict(self.posterior_, network_inputs(x, self.scaler_), samples=samples, seed=self._seed, dtype=torch.float64)
-
-    def _class_weights(self, examples: Examples, classes: npt.NDArray[Any]) -> Floats:
-        if self.class_weight == "balanced":
-            of_class = np.bincount(examples.y, weights=examples.counts)
-            return np.asarray(of_class.sum() / (len(classes) * of_class))
-        weights = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes[examples.y]), dtype=np.float64)
-        if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
-            raise InvalidArgumentError(
-                "Expected `class_weight` to be non-negative finite numbers, some of them positive, but got "
-                f"{dict(zip(classes.tolist(), weights.tolist(), strict=True))!r}."
-            )
-        return weights
+        blocks = predicted_blocks(self, X)
+        found = [predict(self.posterior_, rows, samples=samples, seed=self._seed, dtype=torch.float64) for rows in blocks]
+        return found[0] if len(found) == 1 else _joined(found)
 
 
-def _weights(sample_weight: Any, x: Floats) -> Floats:
-    weights: Floats = _check_sample_weight(sample_weight, x, dtype=np.float64)
-    if (weights < 0).any():
-        place = int(np.flatnonzero(weights < 0)[0])
-        raise InvalidArgumentError(f"Expected no negative `sample_weight`, but number {place} is {weights[place]}.")
-    if not weights.any():
-        raise InvalidArgumentError("Expected some `sample_weight` to be positive, but each weight is zero.")
-    return weights
+def _joined(found: list[Predictive]) -> Predictive:
+    """The predictions of ensembles for blocks of rows as one."""
+    probs, aleatoric = (torch.cat([getattr(each, name) for each in found]) for name in ("probs", "aleatoric"))
+    members = [each.members_entropy for each in found if each.members_entropy is not None]
+    return Predictive(probs, aleatoric, members_entropy=torch.cat(members) if members else None)

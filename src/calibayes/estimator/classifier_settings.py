@@ -1,10 +1,10 @@
-"""The settings of a classifier's training, checked."""
+"""The settings of a classifier's training on all rows at once, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ __all__ = ["ClassifierSettings", "OptimizerClass", "Weight"]
 Weight = float | Literal["auto"]
 OptimizerClass = Callable[..., torch.optim.Optimizer]
 _PATIENCE = 10
+_DEFAULTS = {"epochs": 100, "batch_size": 64, "learning_rate": 0.01, "optimizer": torch.optim.Adam, "early_stopping": False}
 _USUAL = {"lam": 1.0, "beta": 0.1, "prior_std": 0.3, "init_std": 0.02}  # of the paper's four schemes, for tables
 _OWN = {name: f"`{name}` of CalibayesClassifier" for name in (*_USUAL, "calibration", "samples", "learning_rate")}
 
@@ -33,7 +34,7 @@ _OWN = {name: f"`{name}` of CalibayesClassifier" for name in (*_USUAL, "calibrat
 class ClassifierSettings:
     """The settings of a classifier's training; `CalibayesClassifier` says what each means."""
 
-    scheme: str
+    method: str
     network: NetworkChoice
     method_settings: Mapping[str, Any] | None
     lam: Weight | None
@@ -53,8 +54,16 @@ class ClassifierSettings:
     device: str | torch.device | None
     verbose: bool
 
+    @classmethod
+    def of(cls, estimator: Any, method: str) -> Self:
+        """The settings of an estimator, with the usual ones in place of ``None``."""
+        given = {field.name: getattr(estimator, field.name) for field in fields(cls) if field.name != "method"}
+        usual = {name: value for name, value in _DEFAULTS.items() if given[name] is None}
+        return cls(method=method, **{**given, **usual})
+
     def __post_init__(self) -> None:
-        method_named(self.scheme)
+        method = method_named(self.method)
+        object.__setattr__(self, "method", method.name)
         for name in ("prior_std", "init_std", "learning_rate"):
             if name == "learning_rate" or getattr(self, name) is not None:
                 object.__setattr__(self, name, moderate_positive(name, getattr(self, name)))
@@ -72,8 +81,8 @@ class ClassifierSettings:
                 raise InvalidArgumentError(
                     f"Expected `{name}` to be a non-negative finite number or 'auto', but got {value!r}."
                 )
-        if takes_lam(self.scheme) and self.lam != "auto":
-            check_weights(self.scheme, lam=self.lam)
+        if takes_lam(self.method) and self.lam != "auto":
+            check_weights(self.method, lam=self.lam)
         self._check_method_settings()
         _ = self.stopping  # raises if it is invalid
 
@@ -83,7 +92,7 @@ class ClassifierSettings:
             return
         if not isinstance(given, Mapping):
             raise InvalidArgumentError(f"Expected `method_settings` to be a dict of settings by name, but got {given!r}.")
-        check_method_settings(self.scheme, given, _OWN)
+        check_method_settings(self.method, given, _OWN)
         if given.get("weight_decay") and self.optimizer is not torch.optim.Adam:
             raise InvalidArgumentError(
                 f"Expected `weight_decay` of the method only beside Adam, but `optimizer` is {self.optimizer!r}. "
@@ -93,20 +102,20 @@ class ClassifierSettings:
     @property
     def lams(self) -> tuple[float, ...]:
         r"""The values of $\lambda$ to choose from; zero for a method without."""
-        if not takes_lam(self.scheme) or (self.lam is None and not has_lam(self.scheme)):
+        if not takes_lam(self.method) or (self.lam is None and not has_lam(self.method)):
             return (0.0,)
         return LAMS if self.lam == "auto" else (self._usual("lam") if self.lam is None else float(self.lam),)
 
     @property
     def betas(self) -> tuple[float, ...]:
         r"""The values of $\beta$ to choose from; zero for a method without."""
-        if not has_beta(self.scheme):
+        if not has_beta(self.method):
             return (0.0,)
         return BETAS if self.beta == "auto" else (self._usual("beta") if self.beta is None else float(self.beta),)
 
     def of_method(self, lam: float, beta: Schedule, seed: int) -> dict[str, Any]:
         """All settings of the method, by name; ``seed`` is for the initial weights of an ensemble's members."""
-        method = method_named(self.scheme)
+        method = method_named(self.method)
         ours = {
             **{"lam": lam, "beta": beta, "calibration": self.calibration, "samples": self.samples},
             **{"learning_rate": self.learning_rate, "member_seed": seed},
@@ -117,7 +126,20 @@ class ClassifierSettings:
         return {name: value for name, value in ours.items() if method.has(name)} | dict(self.method_settings or {})
 
     def _usual(self, name: str) -> Any:
-        return _USUAL[name] if self.scheme in SCHEMES else method_named(self.scheme).default(name)
+        return _USUAL[name] if self.method in SCHEMES else method_named(self.method).default(name)
+
+    def cross_fitted(self, estimator: Any) -> dict[str, Any]:
+        """The method's settings that an estimator was given, and for the paper's schemes the usual ones for tables."""
+        method, found = method_named(self.method), dict[str, Any]()
+        for name in ("lam", "beta", "prior_std", "init_std", "calibration", "learning_rate"):
+            value = getattr(estimator, name)
+            if value is None and self.method in SCHEMES:
+                value = _USUAL.get(name)
+            if value is not None and method.has(name) and (name != "lam" or takes_lam(self.method)):
+                found[name] = value
+        if method.has("samples") and self.samples != 1:
+            found["samples"] = self.samples
+        return found | dict(self.method_settings or {})
 
     def with_known(self, lam: float, beta: float) -> ClassifierSettings:
         r"""The same with an earlier choice of $\lambda$ and $\beta$ in place of ``"auto"``, unless they are zero."""

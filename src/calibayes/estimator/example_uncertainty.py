@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibayes.posthoc import Scaling
 from calibayes.predictive import Predictive
 
 __all__ = ["Uncertainty"]
@@ -32,6 +33,15 @@ class Uncertainty(NamedTuple):
     between: Floats
 
     @classmethod
-    def of(cls, predictive: Predictive) -> Uncertainty:
-        """The uncertainty of an ensemble's predictions."""
-        return cls(*(getattr(predictive, name).cpu().double().numpy() for name in cls._fields))
+    def of(cls, predictive: Predictive, scaling: Scaling | None = None) -> Uncertainty:
+        """The uncertainty of an ensemble's predictions.
+
+        A scaling changes confidence and entropy; members disagree as much as before, though never by more than the entropy.
+        """
+        found = cls(*(getattr(predictive, name).cpu().double().numpy() for name in cls._fields))
+        if scaling is None:
+            return found
+        probs = scaling.transform(predictive.probs.cpu().double()).numpy()
+        entropy = -np.sum(probs * np.log(np.maximum(probs, np.finfo(np.float64).tiny)), axis=1)
+        epistemic = np.minimum(found.epistemic, entropy)
+        return cls(probs.max(1), entropy, entropy - epistemic, epistemic, np.minimum(found.between, epistemic))

@@ -24,7 +24,7 @@ from calibayes.recipes.choosing import Tried, choose, validation_scores
 from calibayes.schedules import Schedule
 from calibayes.training import History, fit
 
-__all__ = ["LearnedPosterior", "Learner"]
+__all__ = ["LearnedPosterior", "Learner", "check_outputs"]
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class Learner:
         count, features = training.x.shape
         network = self._network(rows or count, features)
         chosen = settings.of_method(lam, _times(training.rows_per_count, beta), self.seed)
-        plan = build(settings.scheme, network, **chosen)
+        plan = build(settings.method, network, **chosen)
         posterior = plan.posterior
         if self.start is not None:
-            _check_continues(self.start, posterior, settings.scheme)
+            _check_continues(self.start, posterior, settings.method)
             posterior = copy.deepcopy(self.start)
-        self._check_outputs(posterior, training)
+        check_outputs(posterior, training.x, self.classes)
         steps = settings.epochs * -(-count // settings.batch_size)
         own = fit_arguments(
             plan,
@@ -126,30 +126,32 @@ class Learner:
 
         def one(seed: int) -> nn.Module:
             network = built_network(settings.network, rows, features, self.classes, seed)
-            return prepared_network(settings.scheme, network) if isinstance(settings.network, str) else network
+            return prepared_network(settings.method, network) if isinstance(settings.network, str) else network
 
         return member_networks(one, self.seed)
 
-    def _check_outputs(self, posterior: Posterior, training: Examples) -> None:
-        outputs = predict(posterior, training.x[:2], samples="mean").probs.shape[1]
-        if outputs != self.classes:
-            raise NetworkOutputError(
-                f"Expected the network to have an output for each of the {self.classes} classes in `y`, but it has {outputs}. "
-                "If `network` is a function, it gets the number: `lambda features, classes: ...`."
-            )
+
+def check_outputs(posterior: Posterior, x: Any, classes: int) -> None:
+    """Raise `NetworkOutputError` unless there is an output for each class."""
+    outputs = predict(posterior, x[:2], samples="mean").probs.shape[1]
+    if outputs != classes:
+        raise NetworkOutputError(
+            f"Expected the network to have an output for each of the {classes} classes in `y`, but it has {outputs}. "
+            "If `network` is a function, it gets the number: `lambda features, classes: ...`."
+        )
 
 
 def _times(factor: float, beta: Schedule) -> Schedule:
     return (lambda step: factor * beta(step)) if callable(beta) else factor * beta
 
 
-def _check_continues(start: Posterior, new: Posterior, scheme: str) -> None:
+def _check_continues(start: Posterior, new: Posterior, method: str) -> None:
     """Raise if a method cannot continue from an earlier training."""
     kinds = [[type(each), *map(type, each.members)] for each in (start, new)]
     if kinds[0] != kinds[1]:
         count = f" of {len(start.members)} members" if len(start.members) > 1 else ""
         kind = type(start).__name__
         raise InvalidArgumentError(
-            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot continue as {scheme!r}. Use the "
-            "scheme and settings that it began with, or `warm_start=False` to start again."
+            f"With `warm_start`, {'an' if kind[0] in 'AEIO' else 'a'} {kind}{count} cannot continue as {method!r}. Use the "
+            "method and settings that it began with, or `warm_start=False` to start again."
         )
