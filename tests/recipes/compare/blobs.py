@@ -30,6 +30,7 @@ TINY = Settings(
     predictive_samples=3,
     lams=(3.0, 10.0),
     betas=(0.1, 1.0),
+    baselines=(),
 )
 TRAININGS = 9 + 4  # 1 + 2 + 2 + 4 candidates, and one more seed for each scheme
 ROOT = Path(__file__).parents[3]

@@ -18,6 +18,7 @@ import calibayes as cb
 from calibayes.data.predictions import read_predictions
 from calibayes.errors import InvalidArgumentError
 from calibayes.recipes.compare import CONTENDERS, Comparison, MethodRun, Settings, Task, compare, jobs
+from calibayes.recipes.compare.contenders import cross_scaled
 from calibayes.recipes.compare.jobs import ScoredRun
 from calibayes.recipes.compare.recommendation import COMPARED, differences
 from calibayes.recipes.compare.result_files import FILES
@@ -54,13 +55,14 @@ def test_everything_is_there_and_agrees_with_what_is_printed(first: Shown) -> No
     assert table in out
     assert [each["name"] for each in numbers["contenders"]] == list(map(str, CONTENDERS))
     for each in numbers["contenders"]:
-        line = next(line for line in table.splitlines() if line.startswith(f"  {each['name']}   "))
+        line = next(line for line in table.splitlines() if line.startswith(f"  {each['name']}  "))
         for name, scale, digits in (("accuracy", 100, 1), ("ece", 100, 1), ("nll", 1, 3), ("brier", 1, 3)):
             values = [seed["test"][name] for seed in each["seeds"]]
             assert f" {scale * np.mean(values):.{digits}f} ± {scale * np.std(values, ddof=1):.{digits}f} " in line + " "
             assert each["test"][name] == pytest.approx({"mean": np.mean(values), "std": np.std(values, ddof=1)})
     recommended = numbers["verdict"]["recommended"]
-    assert f"Use {recommended}: " in table or f"until then start with {recommended}, the simplest." in table
+    assert table.startswith((f"Use {recommended}, ", f"Use {recommended}: "))
+    assert out.startswith(table)  # nothing comes before the recommendation
     assert (folder / "reliability.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text(encoding="utf-8")
     start = page.index('id="study">') + len('id="study">')
@@ -70,7 +72,7 @@ def test_everything_is_there_and_agrees_with_what_is_printed(first: Shown) -> No
         assert model["scores"]["nll"]["value"] == pytest.approx(each["seeds"][0]["test"]["nll"], rel=1e-9)
     assert len(re.findall(rf"^\[ ?\d+/{TRAININGS}\] .* validation NLL [0-9.]+", err, flags=re.MULTILINE)) == TRAININGS
     assert "\x1b" not in out + err  # no terminal, no control characters
-    assert numbers["intervals"]["covers"] == ["test examples", "seeds"]
+    assert numbers["intervals"]["covers"] == ["examples", "seeds"]
     assert len(numbers["differences"]) == 28
 
 
@@ -109,6 +111,8 @@ def test_test_labels_have_no_say_in_choice_temperature_or_predictions(first: Sho
     assert misled.trainings.kept == TRAININGS  # trainings do not depend on test labels; predictions are made again
     assert misled.trainings.candidates == found.trainings.candidates
     assert misled.trainings.chosen == found.trainings.chosen
+    assert misled.verdict == found.verdict
+    assert misled.differences.mean(CONTENDERS[0], "nll") > found.differences.mean(CONTENDERS[0], "nll") + 0.5
     for contender, entry in found.entries.items():
         other = misled.entries[contender]
         assert other.temperatures == entry.temperatures
@@ -139,16 +143,37 @@ def test_a_temperature_is_the_best_one_on_validation_data(found: Comparison) -> 
             np.testing.assert_allclose(entry.test_probs[seed], scaled / scaled.sum(-1, keepdims=True), rtol=1e-4, atol=1e-7)
 
 
+def test_validation_scores_of_a_temperature_are_those_of_examples_it_was_not_fitted_on(found: Comparison) -> None:
+    labels = found.trainings.data.validation[1]
+    plain, scaled = (found.entries[each] for each in CONTENDERS[:2])
+    np.testing.assert_array_equal(cross_scaled(plain.validation_probs[0], labels), scaled.validation_probs[0])
+    assert [scores.nll for scores in scaled.validation] == [
+        cb.evaluate(probs, labels, intervals=False).nll for probs in scaled.validation_probs
+    ]
+    moved = np.zeros(len(labels), dtype=int)
+    for row in range(0, len(labels), 8):
+        other = labels.clone()
+        other[row] = (other[row] + 1) % 3
+        after = cross_scaled(plain.validation_probs[0], other)
+        changed = (after != scaled.validation_probs[0]).any(1)
+        assert not changed[row]  # an example's own label has no part in its temperature
+        assert 0.7 <= changed.mean() <= 0.8  # those of the other four fifths do
+        moved += changed
+    assert (moved > 0).all()
+
+
 def test_only_chosen_networks_see_the_test_examples_and_the_caller_keeps_threads_and_random_state(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[MethodRun] = []
     test = jobs.test
 
-    def watched(task: Task, settings: Settings, run: MethodRun, weights: dict[str, torch.Tensor]) -> dict[str, Any]:
+    def watched(
+        task: Task, settings: Settings, run: MethodRun, weights: dict[str, torch.Tensor], choice: None
+    ) -> dict[str, Any]:
         seen.append(run)
         assert torch.get_num_threads() == 1
-        return test(task, settings, run, weights)
+        return test(task, settings, run, weights, choice)
 
     monkeypatch.setattr(jobs, "test", watched)
     state = torch.get_rng_state()
@@ -208,7 +233,7 @@ def test_draws_of_the_test_examples_are_shared_by_seeds(found: Comparison) -> No
 
 def test_one_seed_has_no_interval_for_training(first: Shown) -> None:
     numbers = computed(first.folder, replace(TINY, seeds=1))
-    assert numbers["intervals"]["covers"] == ["test examples"]
+    assert numbers["intervals"]["covers"] == ["examples"]
     assert "One seed says nothing about the chance in training" in numbers["verdict"]["text"]
     assert all(each["nll"]["seeds_error"] is None for each in numbers["differences"])
 
@@ -221,7 +246,7 @@ def test_predictions_are_there_by_name_and_seed(found: Comparison) -> None:
 
 def test_of_equal_candidates_the_first_is_chosen(found: Comparison) -> None:
     scores = found.trainings.candidates[0][1]
-    tried = [ScoredRun(run, np.zeros((1, 2), np.float32), 0.0, scores) for run in Settings().candidates()]
+    tried = [ScoredRun(run, np.zeros((1, 2), np.float32), 0.0, scores) for run in Settings(baselines=()).candidates()]
     assert {scheme: (each.run.lam, each.run.beta) for scheme, each in choose(tried).items()} == {
         "fnn": (0.0, 0.0),
         "bnn": (0.0, 0.03),

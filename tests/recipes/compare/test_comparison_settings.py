@@ -34,8 +34,19 @@ def test_the_same_values_in_another_type_are_the_same_settings() -> None:
 
 
 def test_trainings_are_the_candidates_and_the_other_seeds_of_the_chosen() -> None:
-    assert Settings(seeds=3).trainings == (1 + 2 + 2 + 4) + 2 * 4
-    assert Settings.thorough(5).trainings == (1 + 4 + 4 + 16) + 4 * 4
+    assert Settings(seeds=3, baselines=()).trainings == (1 + 2 + 2 + 4) + 2 * 4
+    assert Settings.thorough(5).trainings == (1 + 4 + 4 + 16) + 4 * 4 + 5 * 2
+
+
+@pytest.mark.parametrize("baselines", ["boosted-trees", ("boosted-trees", "boosted-trees"), ("trees",)])
+def test_impossible_baselines_are_quoted(baselines: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match="`baselines` to be among logistic-regression, boosted-trees, each once"):
+        Settings(baselines=baselines)
+
+
+def test_a_baseline_is_not_a_method() -> None:
+    with pytest.raises(InvalidArgumentError, match="Expected 'boosted-trees' in `baselines`"):
+        Settings(methods=("fnn", "boosted-trees"))
 
 
 def test_only_quick_settings_are_quick() -> None:

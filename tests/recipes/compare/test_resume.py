@@ -257,6 +257,7 @@ def test_whatever_changes_a_training_makes_it_another_one() -> None:
         "lams",
         "betas",
         "methods",
+        "baselines",
         "method_settings",
     }  # these say which trainings there are, not how one goes
     assert of_a_training | others == set(vars(TINY))

@@ -25,8 +25,9 @@ class Comparison:
 
     trainings: Trainings  # the trained methods
     entries: dict[Contender, Entry]  # the contenders' probabilities and scores, from the simplest on
-    differences: Differences  # between any two contenders, with intervals
-    verdict: Recommendation
+    validation: Differences  # between any two contenders on the validation examples, with intervals
+    differences: Differences  # the same on the test examples
+    verdict: Recommendation  # by the validation examples
 
     @property
     def task(self) -> Task:
@@ -62,10 +63,11 @@ def compare(
     workers: int | None = None,
     progress: SweepProgress | None = None,
 ) -> Comparison:
-    r"""Train methods over seeds, plain and temperature-scaled, and recommend one.
+    r"""Train baselines, and methods plain and temperature-scaled, over seeds, and recommend one of them.
 
     $\lambda$ and $\beta$ are those with the lowest validation NLL (seed 0, plain predictions). Temperatures are fitted on
-    the validation examples too, one for each training. Test examples are used for the verdict only.
+    the validation examples too, one for each training. The recommendation follows from the validation examples and all
+    seeds; test examples show how good it is, and nothing is chosen by them.
 
     Args:
         task: the data and the network; the embedded Fashion-MNIST by default.
@@ -80,5 +82,5 @@ def compare(
     settings = settings if methods is None else replace(settings, methods=tuple(methods))
     trainings = run_trainings(task, settings, folder=folder, workers=workers, progress=progress)
     results = entries(trainings, None if progress is None else progress.note)
-    compared = differences(results, trainings.data.test[1])
-    return Comparison(trainings, results, compared, decide(compared))
+    validation = differences(results, trainings.data.validation[1], "validation")
+    return Comparison(trainings, results, validation, differences(results, trainings.data.test[1]), decide(validation))

@@ -15,15 +15,28 @@ from calibayes.methods.fit_arguments import plain_values
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_beta, has_lam
 from calibayes.objective import SCHEMES
 
-__all__ = ["MethodRun", "Settings"]
+__all__ = ["BASELINES", "MethodRun", "Settings", "title_of"]
+
+#: The classifiers of scikit-learn that methods are compared with, from the simplest on, and their titles.
+BASELINES = {"logistic-regression": "logistic regression", "boosted-trees": "boosted trees"}
 
 _OWN = {name: f"`{name}` of the comparison's settings" for name in ("learning_rate", "samples", "member_seed", "calibration")}
 _COUNTS = ("seeds", "train", "validation", "test", "epochs", "batch_size", "samples", "predictive_samples")
 
 
+def title_of(name: str) -> str:
+    """What tables call a method or a baseline.
+
+    Examples:
+        >>> title_of("ca-bnn"), title_of("boosted-trees")
+        ('CA-BNN', 'boosted trees')
+    """
+    return BASELINES[name] if name in BASELINES else method_named(name).title
+
+
 @dataclass(frozen=True)
 class MethodRun:
-    r"""One training: a method, its $\lambda$ and $\beta$ (zero where the method has none), and a seed."""
+    r"""One training: a method or baseline, its $\lambda$ and $\beta$ (zero where the method has none), and a seed."""
 
     scheme: str
     lam: float
@@ -35,7 +48,7 @@ class MethodRun:
         return replace(self, seed=seed)
 
     def __str__(self) -> str:
-        parts = [method_named(self.scheme).title]
+        parts = [title_of(self.scheme)]
         parts += [f"λ={self.lam:g}"] if self.lam else []
         parts += [f"β={self.beta:g}"] if self.beta else []
         return " ".join([*parts, f"seed {self.seed}"])
@@ -65,6 +78,7 @@ class Settings:
     lams: tuple[float, ...] = (3.0, 10.0)  # values of λ to choose from, for methods with a calibration term
     betas: tuple[float, ...] = (0.03, 0.1)  # values of β to choose from, for methods with a KL term
     methods: tuple[str, ...] = SCHEMES  # the methods to compare, of `calibayes.METHODS`
+    baselines: tuple[str, ...] = tuple(BASELINES)  # of `BASELINES`; those that do not suit the data are left out
     # Settings of methods, by the method's name; a ``lam`` or ``beta`` given here is not chosen.
     method_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
@@ -79,6 +93,14 @@ class Settings:
                 raise InvalidArgumentError(f"Expected `{name}` to be positive numbers, each once, but got {values!r}.")
             object.__setattr__(self, name, tuple(float(value) for value in values))
         self._check_methods()
+        self._check_baselines()
+
+    def _check_baselines(self) -> None:
+        baselines = tuple(self.baselines)
+        if isinstance(self.baselines, str) or len(set(baselines)) < len(baselines) or set(baselines) - set(BASELINES):
+            known = ", ".join(BASELINES)
+            raise InvalidArgumentError(f"Expected `baselines` to be among {known}, each once, but got {self.baselines!r}.")
+        object.__setattr__(self, "baselines", baselines)
 
     def _check_methods(self) -> None:
         methods = tuple(self.methods)
@@ -86,6 +108,8 @@ class Settings:
             raise InvalidArgumentError(f"Expected `methods` to be names of methods, each once, but got {self.methods!r}.")
         object.__setattr__(self, "methods", methods)
         for name in methods:
+            if name in BASELINES:
+                raise InvalidArgumentError(f"Expected {name!r} in `baselines`, not in `methods`: it is one of scikit-learn's.")
             method_named(name)
         for name, given in self.method_settings.items():
             if name not in methods:
@@ -115,15 +139,22 @@ class Settings:
         return (self.train, self.validation, self.test) == (few.train, few.validation, few.test)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The baselines and the methods."""
+        return (*self.baselines, *self.methods)
+
+    @property
     def trainings(self) -> int:
         """The number of trainings: the candidates, and the other seeds of each method's choice."""
-        return len(self.candidates()) + len(self.methods) * (self.seeds - 1)
+        return len(self.candidates()) + len(self.names) * (self.seeds - 1)
 
     def candidates(self) -> list[MethodRun]:
-        """Every combination to choose from, for every method, with the first seed."""
-        return [MethodRun(name, lam, beta, 0) for name in self.methods for lam, beta in self._weights(name)]
+        """Every combination to choose from, for every baseline and method, with the first seed."""
+        return [MethodRun(name, lam, beta, 0) for name in self.names for lam, beta in self._weights(name)]
 
     def _weights(self, method: str) -> list[tuple[float, float]]:
+        if method in BASELINES:
+            return [(0.0, 0.0)]
         given = self.method_settings.get(method, {})
         lams = (given["lam"],) if "lam" in given else self.lams if has_lam(method) else (0.0,)
         betas = (given["beta"],) if "beta" in given else self.betas if has_beta(method) else (0.0,)

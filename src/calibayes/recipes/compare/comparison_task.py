@@ -6,6 +6,7 @@ import hashlib
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +15,28 @@ from calibayes.data import Splits, fashion_mnist
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks import SmallCNN
 
-__all__ = ["FASHION_MNIST", "Task", "check_portable", "digest"]
+__all__ = ["FASHION_MNIST", "PlainInputs", "Task", "check_portable", "digest"]
 
 _SPLIT_SEED = 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlainInputs:
+    """The inputs of a task in the form that scikit-learn takes; the examples are those of the task, in the same order.
+
+    Attributes:
+        kind: a table, texts as lists of words, or the pixels of images.
+        train: a float array ``[n, d]``, NaN where a cell is missing, or a list of lists of words.
+        validation: the same of the validation examples.
+        test: the same of the test examples.
+        categorical: the columns of a table that hold codes of categories, from 0.
+    """
+
+    kind: Literal["table", "texts", "pixels"]
+    train: Any
+    validation: Any
+    test: Any
+    categorical: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +61,9 @@ class Task:
     examples: str  # the word for its examples, such as "images"
     load: Callable[[int, int, int], Splits]  # the parts, given the numbers of training, validation and test examples
     network: Callable[[], nn.Module]  # a new network that returns logits, one column per class
+    # The inputs for baselines, given the same numbers as ``load``; by default those of ``load``, if they are rows of numbers
+    # or images. Like ``load``, it is sent to worker processes.
+    plain_inputs: Callable[[int, int, int], PlainInputs] | None = None
 
 
 def check_portable(task: Task) -> None:

@@ -1,122 +1,125 @@
-"""The text of a comparison, computed from its numbers."""
+"""The tables and notes of a comparison, computed from its numbers; what to do is in `advice`."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from itertools import takewhile
 
-from rich import box
-from rich.table import Table
-
+from calibayes.recipes.compare.comparison import Comparison
 from calibayes.recipes.compare.comparison_settings import Settings
 from calibayes.recipes.compare.comparison_task import Task
 from calibayes.recipes.compare.contenders import Contender, Entry
-from calibayes.recipes.compare.difference_interval import Estimate
-from calibayes.recipes.compare.recommendation import LEVEL, NEGLIGIBLE, Differences, Recommendation
-from calibayes.recipes.compare.score_columns import COLUMNS, listed, score_table, weight
+from calibayes.recipes.compare.difference_words import NAMES, difference_cells, size_words
+from calibayes.recipes.compare.recommendation import LEVEL, NEGLIGIBLE, Differences
+from calibayes.recipes.compare.score_columns import listed, score_table, weight
+from calibayes.recipes.compare.split_table import SplitTable, TableColumn
+from calibayes.wording import joined
 
 __all__ = ["QUICK_WARNING", "above_table", "closing_words", "opening_words", "scores_table"]
 
-_COLUMN = {column.name: column for column in COLUMNS}
-_WIDE = 0.05  # nats: if a difference may be as large as this, nothing is decided
 QUICK_WARNING = "Trained in seconds on little data (--quick): the numbers only show what is measured."
-_NAME = {"nll": "NLL", "ece": "ECE", "accuracy": "accuracy", "brier": "Brier"}
 
 
 def opening_words(task: Task, settings: Settings, workers: int) -> str:
     """Describe the data and the trainings."""
     return (
         f"{task.title}: {settings.train:,} {task.examples} to train, {settings.validation:,} to choose "
-        f"λ and β, {settings.test:,} to test.\n"
-        f"{settings.trainings} trainings of {settings.epochs} epochs, {workers} at a time on one thread each."
+        f"on, {settings.test:,} to test.\n"
+        f"{settings.trainings} trainings, {workers} at a time on one thread each; networks train for {settings.epochs} epochs."
     )
 
 
-def scores_table(entries: Iterable[Entry], settings: Settings, task: Task) -> Table:
+def scores_table(entries: Iterable[Entry], settings: Settings, task: Task) -> SplitTable:
     """The contenders' test scores side by side."""
     rows = [
-        (str(entry.contender), [weight(entry.run.lam), weight(entry.run.beta), _temperature(entry)], entry.test)
+        (str(entry.contender), [weight(entry.run.lam), weight(entry.run.beta), _calibration(entry)], entry.test)
         for entry in entries
     ]
-    return score_table(settings, task.examples, ("", "λ", "β", "T"), rows)
+    return score_table(settings, task.examples, ("", "λ", "β", "cali-\nbration"), rows)
 
 
-def above_table(verdict: Recommendation) -> Table:
-    """The difference of each contender's NLL from the lowest, and a verdict."""
-    table = Table(title=f"NLL above the lowest, {verdict.leader}'s", box=box.SIMPLE_HEAD, title_style="bold")
-    for title in ("", "by", f"{100 * LEVEL:g} % interval", "p", ""):
-        table.add_column(title, justify="left" if not title else "right", no_wrap=True)
-    worse = verdict.clearly_worse
-    for each, difference in verdict.above.items():
-        by, ends = _numbers(difference, "nll")
-        p = f"{difference.p_value:.3f}" if difference.p_value >= 0.0005 else "< 0.001"
-        table.add_row(str(each), by, ends, p, "clearly worse" if each in worse else "not clearly worse")
-    return table
+def above_table(comparison: Comparison) -> SplitTable:
+    """The difference of each contender's NLL from the lowest on validation examples, and the same on test examples."""
+    verdict, leader = comparison.verdict, comparison.verdict.leader
+    assert leader is not None
+    interval, examples = f"{100 * LEVEL:g} % interval", comparison.task.examples
+    heads = ("validation\nNLL", "above\nlowest", interval, "", "test:\nabove it", interval)
+    rows: dict[str, list[str]] = {}
+    for each in comparison.entries:
+        nll = f"{comparison.validation.mean(each, 'nll'):.3f}"
+        if each == leader:
+            rows[str(each)] = [nll, "", "", "lowest", "", ""]
+            continue
+        chosen, checked = verdict.above[each], comparison.differences.between(each, leader)
+        word = "clearly worse" if each in verdict.clearly_worse else "not clearly worse"
+        rows[str(each)] = [nll, *difference_cells(chosen, "nll"), word, *difference_cells(checked, "nll")]
+    columns = [TableColumn(head, [cells[place] for cells in rows.values()], left=not head) for place, head in enumerate(heads)]
+    title = f"NLL above that of {leader}, the lowest on validation {examples}; test {examples} are the check"
+    return SplitTable(title, TableColumn("", list(rows), left=True), columns)
 
 
-def closing_words(verdict: Recommendation, differences: Differences, settings: Settings, task: Task) -> str:
-    """Recommend a contender, with the differences and their intervals."""
-    choice = f"λ from {listed(settings.lams)} and β from {listed(settings.betas)}"
-    lines = [
-        f"Chosen by the lowest NLL on the validation {task.examples} (seed 0, without T): {choice}.",
-        f"+ T: with a temperature T, fitted on the validation {task.examples} for each training (mean shown).",
+def closing_words(comparison: Comparison) -> str:
+    """Explain the tables."""
+    settings, task, examples = comparison.settings, comparison.task, comparison.task.examples
+    lines = []
+    baselines = [str(each) for each in comparison.entries if each.baseline]
+    if baselines:
+        names = joined(baselines)
+        lines.append(
+            f"{names[0].upper()}{names[1:]}: of scikit-learn, calibrated by cross-validation on the training {examples}, which "
+            "also chose the calibration shown (that of most seeds)."
+        )
+    lines += [
+        f"Chosen by the lowest NLL on the validation {examples} (seed 0, without T): λ from {listed(settings.lams)} and "
+        f"β from {listed(settings.betas)}.",
+        f"+ T: a temperature, fitted on the validation {examples} for each training (mean shown), is applied. For their "
+        "validation NLL, each fifth was scaled by a temperature fitted on the other four.",
+        *_about_temperatures(comparison.entries, comparison.validation),
+        *_better_elsewhere(comparison),
         "",
-        *_answer(verdict, differences),
-        "",
-        *_about_intervals(differences, settings, task),
+        *_about_intervals(comparison.differences, settings, task),
     ]
     lines += [QUICK_WARNING] if settings.is_quick else []
     lines.append("This is one network and one split of one data set: other data may rank the contenders differently.")
     return "\n".join(lines)
 
 
-def _answer(verdict: Recommendation, differences: Differences) -> list[str]:
-    best, use = verdict.leader, verdict.recommended
-    if best is None or use is None:
-        return [
-            "No answer: every contender gives some true class a probability of zero, which makes its NLL infinite.",
-            "Train for fewer epochs or with a lower learning rate, and compare again.",
-        ]
-    digits = _COLUMN["nll"].digits
-    nll = {each: f"{differences.mean(each, 'nll'):.{digits}f}" for each in (best, use)}
-    undecided = _undecided(verdict, best, use)
-    simpler = ", ".join(map(str, takewhile(lambda each: each != use, differences.values)))
-    if undecided > _WIDE:
-        lines = [
-            f"No answer yet: nothing is clearly worse than the lowest NLL, {best}'s ({nll[best]}), and differences "
-            f"of up to {undecided:.{digits}f} are possible.",
-            f"More seeds or test examples would tell; until then start with {use}, the simplest.",
-        ]
-    elif use == best:
-        reason = f"it has the lowest NLL ({nll[use]})"
-        reason += f", and the simpler ones are clearly worse: {simpler}." if simpler else ", and nothing here is simpler."
-        lines = [f"Use {use}: {reason}"]
-    else:
-        reason = f"its NLL ({nll[use]}) is not clearly worse than the lowest, {best}'s ({nll[best]}):"
-        lines = [f"Use {use}: {reason} {_size(verdict.above[use], 'nll')} apart."]
-        lines.append(f"The simpler ones are clearly worse: {simpler}." if simpler else "Nothing here is simpler.")
-    if verdict.gain is not None:
-        plain = next(iter(differences.values))
-        lines.append(f"Against {plain}: {', '.join(_changed(verdict.gain[score], score) for score in _NAME)}.")
-    for score, word in (("ece", "lower"), ("accuracy", "higher")):
-        others = [f"{each} by {_size(difference, score)}" for each, difference in verdict.better[score].items()]
-        if others:
-            lines.append(f"Clearly {word} {_NAME[score]} than {use}: {', '.join(others)}.")
-    if not verdict.better["ece"]:
-        lines.append(f"None has a clearly lower ECE than {use}.")
+def _about_temperatures(entries: Iterable[Contender], validation: Differences) -> list[str]:
+    """Say for which methods a temperature lowers the validation NLL: advice only where it does."""
+    methods = list(dict.fromkeys(each.scheme for each in entries if not each.baseline))
+    plain = {method: Contender(method, False) for method in methods}
+    means = {method: [validation.mean(Contender(method, scaled), "nll") for scaled in (False, True)] for method in methods}
+    lower = [str(plain[method]) for method, (before, after) in means.items() if after < before]
+    others = [str(plain[method]) for method, (before, after) in means.items() if not after < before]
+    lines = []
+    if lower:
+        lines.append(f"A temperature lowers the validation NLL of {joined(lower)}.")
+    if others:
+        lines.append(f"A temperature does not lower the validation NLL of {joined(others)}.")
     return lines
 
 
-def _undecided(verdict: Recommendation, best: Contender, use: Contender) -> float:
-    """The possible gain of another choice than the recommended one, if nothing is clearly worse; else 0."""
-    if verdict.clearly_worse or not verdict.above:
-        return 0.0
-    return max(-each.low for each in verdict.above.values()) if use == best else verdict.above[use].high
+def _better_elsewhere(comparison: Comparison) -> list[str]:
+    """Name the contenders with a clearly better ECE or accuracy on the test examples than the recommended one."""
+    use, test = comparison.verdict.recommended, comparison.differences
+    if use is None:
+        return []
+    lines = []
+    for score, word, sign in (("ece", "lower", 1.0), ("accuracy", "higher", -1.0)):
+        against = {each: test.between(use, each, score) for each in comparison.entries if each != use}
+        others = [f"{each} by {size_words(gap, score)}" for each, gap in against.items() if gap.scaled(sign).above]
+        if others:
+            lines.append(
+                f"Clearly {word} {NAMES[score]} than {use} on the test {comparison.task.examples}: {', '.join(others)}."
+            )
+        elif score == "ece" and against:
+            lines.append(f"None has a clearly lower ECE than {use} on the test {comparison.task.examples}.")
+    return lines
 
 
 def _about_intervals(differences: Differences, settings: Settings, task: Task) -> list[str]:
-    tests = f"{settings.test:,} test {task.examples}"
-    chance = f"{differences.seeds} seeds and {tests}" if differences.seeds > 1 else f"the {tests} only"
+    tests = f"{settings.validation:,} validation or {settings.test:,} test {task.examples}"
+    chance = f"{differences.seeds} seeds and in {tests}" if differences.seeds > 1 else f"the {tests} only"
     lines = [
         f"Intervals: {100 * LEVEL:g} %, corrected for {differences.comparisons} comparisons (Bonferroni); "
         f"they cover the chance in {chance}. Clearly: the interval does not contain 0; clearly worse: it begins above "
@@ -125,37 +128,14 @@ def _about_intervals(differences: Differences, settings: Settings, task: Task) -
     ]
     if differences.seeds == 1:
         lines.append("One seed says nothing about the chance in training: another one may reverse the order.")
-        lines.append("Do not decide by it. More seeds: --seeds 8")
     elif differences.seeds == 2:
         lines.append("Two seeds say little about the chance in training, so the intervals are wide. More seeds: --seeds 8")
     return lines
 
 
-def _changed(difference: Estimate, score: str) -> str:
-    """Describe a change, such as "ECE lower by 1.2 points (0.3 to 2.1)"."""
-    if difference.value == 0 and not (difference.above or difference.below):
-        return f"{_NAME[score]} the same"
-    word = "higher" if difference.value > 0 else "lower"
-    surely = "" if difference.above or difference.below else ", which may be chance"
-    return f"{_NAME[score]} {word} by {_size(difference, score)}{surely}"
-
-
-def _size(difference: Estimate, score: str) -> str:
-    """Write a difference without its sign."""
-    by, ends = _numbers(difference.scaled(-1.0 if difference.value < 0 else 1.0), score)
-    unit = " points" if _COLUMN[score].scale == 100 else ""
-    return f"{by}{unit} ({ends})"
-
-
-def _numbers(difference: Estimate, score: str) -> tuple[str, str]:
-    column = _COLUMN[score]
-    value, low, high = (
-        # Adding zero turns -0.000 into 0.000.
-        f"{round(column.scale * number, column.digits) + 0.0:.{column.digits}f}"
-        for number in (difference.value, difference.low, difference.high)
-    )
-    return value, f"{low} to {high}"
-
-
-def _temperature(entry: Entry) -> str:
-    return f"{sum(entry.temperatures) / len(entry.temperatures):.2f}" if entry.contender.scaled else "–"
+def _calibration(entry: Entry) -> str:
+    """What calibrates a contender: what cross-validation chose most often, the mean temperature, or nothing."""
+    if entry.choices:
+        most = Counter(choice.calibration for choice in entry.choices).most_common(1)[0][0]
+        return "T by CV" if most == "temperature" else most
+    return f"T = {sum(entry.temperatures) / len(entry.temperatures):.2f}" if entry.contender.scaled else "–"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
 from calibayes.methods import method_named
@@ -18,6 +17,7 @@ from calibayes.recipes.compare.comparison_text import QUICK_WARNING
 from calibayes.recipes.compare.result_files import described_scores, described_trainings, diagrams, written_to
 from calibayes.recipes.compare.run_and_print import begun
 from calibayes.recipes.compare.score_columns import COLUMNS, ScoreColumn, Summary, listed, score_table, summary, weight
+from calibayes.recipes.compare.split_table import SplitTable
 from calibayes.recipes.compare.trainings import Trainings, run_trainings
 from calibayes.sweeps.results_folder import write_json, write_whole
 from calibayes.terminal import as_text, print_results, print_written
@@ -33,9 +33,10 @@ _FILES = {
 
 
 def demo_settings(settings: Settings | None = None) -> Settings:
-    """The settings, by default those for two minutes on two cores, with a mixture beside the schemes."""
+    """The settings, by default those for two minutes on two cores, with a mixture beside the schemes and no baselines."""
     settings = Settings() if settings is None else settings
-    return replace(settings, methods=(*settings.methods, "mixture"), method_settings={"mixture": _MIXTURE})
+    methods = (*settings.methods, "mixture")
+    return replace(settings, methods=methods, method_settings={"mixture": _MIXTURE}, baselines=())
 
 
 def run_and_print_demo(
@@ -73,7 +74,7 @@ def describe_demo(trainings: Trainings, command: str) -> dict[str, Any]:
     return {**described_trainings(trainings, command), "data": data, "schemes": schemes}
 
 
-def _table(trainings: Trainings) -> Table:
+def _table(trainings: Trainings) -> SplitTable:
     rows = [
         (method_named(name).title, [weight(run.lam), weight(run.beta)], [each.scores for each in trainings.tested[name]])
         for name, run in trainings.chosen.items()

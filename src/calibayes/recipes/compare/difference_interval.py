@@ -44,6 +44,11 @@ class Estimate(NamedTuple):
     test_error: float  # the standard error that comes from the test examples
 
     @property
+    def standard_error(self) -> float:
+        """The standard error of the difference, from seeds and examples together."""
+        return math.hypot(self.seeds_error or 0.0, self.test_error)
+
+    @property
     def above(self) -> bool:
         """True if the difference is clearly above zero."""
         return self.low > 0

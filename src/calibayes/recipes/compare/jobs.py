@@ -1,4 +1,4 @@
-"""The jobs of worker processes: train one network, predict the test examples with one; and the records of their results."""
+"""The jobs of worker processes: train one classifier, predict the test examples with it; and the records of their results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from calibayes.metrics import Scores, evaluate
 from calibayes.objective import SCHEMES
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.predictive import predict, samples_for
-from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
+from calibayes.recipes.compare.baselines import BaselineChoice, fit_baseline, inputs_digest, plain_inputs
+from calibayes.recipes.compare.comparison_settings import BASELINES, MethodRun, Settings
 from calibayes.recipes.compare.comparison_task import Task, digest
 from calibayes.recipes.fitting import fit_plan, plan_from_seed
 from calibayes.sweeps.records import Record
@@ -36,6 +37,7 @@ RECIPE = 2  # raise it when the same settings would give another result
 _OF_A_TRAINING = ("epochs", "batch_size", "learning_rate", "samples", "predictive_samples", "prior_std", "init_std")
 OPTIMIZER = "Adam, learning rate to zero along a cosine"
 _BATCH = 128  # of predictions: what fits into a core's cache
+_BASELINE_EPOCHS = 5  # of a small network, which take about as long as five folds of a baseline
 
 Probs = NDArray[np.float32]
 
@@ -55,8 +57,11 @@ def scored(probs: Probs, targets: Tensor) -> Scores:
 
 
 def train(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
-    """Train one network, and predict the validation examples; the test examples are not used."""
+    """Train one network or baseline, and predict the validation examples; the test examples are not used."""
     begin = time.process_time()
+    if run.scheme in BASELINES:
+        probs, choice = _baseline(task, settings, run, "validation", None)
+        return {"probs": probs, "choice": choice._asdict(), "seconds": time.process_time() - begin}
     splits = load(task, settings)
     plan = _untrained(task, settings, run)
     named = {name: getattr(settings, name) for name in ("learning_rate", "epochs", "batch_size", "samples")}
@@ -65,20 +70,35 @@ def train(task: Task, settings: Settings, run: MethodRun) -> dict[str, Any]:
     return {"probs": probs, "weights": plan.posterior.state_dict(), "seconds": time.process_time() - begin}
 
 
-def test(task: Task, settings: Settings, run: MethodRun, weights: dict[str, Tensor]) -> dict[str, Any]:
-    """Predict the test examples with a trained network."""
+def test(
+    task: Task, settings: Settings, run: MethodRun, weights: dict[str, Tensor], choice: BaselineChoice | None
+) -> dict[str, Any]:
+    """Predict the test examples with a trained network, or with a baseline, which is fitted again as it was before."""
     begin = time.process_time()
+    if choice is not None:
+        probs, _ = _baseline(task, settings, run, "test", choice)
+        return {"probs": probs, "seconds": time.process_time() - begin}
     posterior = _untrained(task, settings, run).posterior
     posterior.load_state_dict(weights)
     probs = _probs(settings, run, posterior, load(task, settings).test[0])
     return {"probs": probs, "seconds": time.process_time() - begin}
 
 
+def _baseline(
+    task: Task, settings: Settings, run: MethodRun, part: str, choice: BaselineChoice | None
+) -> tuple[Probs, BaselineChoice]:
+    splits = load(task, settings)
+    inputs = plain_inputs(task, settings, splits)
+    assert inputs is not None  # else `suitable_baselines` leaves it out
+    targets, classes = splits.train[1].numpy(), len(splits.classes)
+    return fit_baseline(run.scheme, inputs, targets, classes, run.seed, part=part, choice=choice)
+
+
 @dataclass(frozen=True)
 class Effort:
     """The effort of training a method and of predicting with it."""
 
-    members: int  # networks that are trained
+    members: int  # networks that are trained; none for a baseline
     random: bool  # True if a prediction averages over samples of the weights
     training: float  # rough duration of `train`, in forward passes of one example
     test: float  # rough duration of `test`, in the same unit
@@ -87,6 +107,8 @@ class Effort:
 @lru_cache(maxsize=64)
 def effort(task: Task, settings: Settings, method: str) -> Effort:
     """The effort of one training and one test of a method."""
+    if method in BASELINES:
+        return Effort(0, False, _BASELINE_EPOCHS * 8.0 * settings.train, _BASELINE_EPOCHS * 4.0 * settings.train)
     run = next(each for each in settings.candidates() if each.scheme == method)
     posterior = _untrained(task, settings, run).posterior
     passes, members = prediction_passes(posterior, settings.predictive_samples), len(posterior.members)
@@ -114,7 +136,8 @@ class ScoredRun:
     probs: Probs
     seconds: float  # of training or testing
     scores: Scores  # of the predictions
-    weights: dict[str, Tensor] = field(default_factory=dict)  # the trained ones; empty for a test
+    weights: dict[str, Tensor] = field(default_factory=dict)  # the trained ones; empty for a test and for a baseline
+    choice: BaselineChoice | None = None  # what was chosen for a baseline
 
 
 @dataclass(frozen=True)
@@ -130,7 +153,8 @@ class TrainingRecords:
     task: Task
     settings: Settings
     common: dict[str, Any]
-    test_data: str
+    common_of_baselines: dict[str, Any]
+    test_data: dict[str, str]  # checksums
 
     @classmethod
     def of(cls, task: Task, settings: Settings) -> TrainingRecords:
@@ -147,24 +171,39 @@ class TrainingRecords:
             "calibration_measure": repr(WMMCE()),
             **{name: getattr(settings, name) for name in _OF_A_TRAINING},
         }
-        return cls(task, settings, common, digest(splits.test))
+        of_baselines, test_data = {}, {"test_data": digest(splits.test)}
+        inputs = plain_inputs(task, settings, splits) if settings.baselines else None
+        if inputs is not None:
+            from sklearn import __version__
+
+            of_baselines = {name: common[name] for name in ("calibayes", "task", "data")}
+            of_baselines |= {"scikit-learn": __version__, "inputs": inputs_digest(inputs, "train", "validation")}
+            test_data["test_inputs"] = inputs_digest(inputs, "test")
+        return cls(task, settings, common, of_baselines, test_data)
 
     def training(self, run: MethodRun) -> Job:
         """The job that trains the run."""
-        return self._job(run, "training", None)
+        return self._job(run, "training", None, None)
 
     def test(self, trained: ScoredRun) -> Job:
-        """The job that predicts the test examples with a trained network."""
-        return self._job(trained.run, "test", trained.weights, test_data=self.test_data)
+        """The job that predicts the test examples with a trained network or baseline."""
+        names = ("test_data", "test_inputs") if trained.run.scheme in BASELINES else ("test_data",)
+        others = {name: self.test_data[name] for name in names}
+        return self._job(trained.run, "test", trained.weights, trained.choice, **others)
 
-    def _job(self, run: MethodRun, what: str, weights: dict[str, Tensor] | None, **others: Any) -> Job:
+    def _job(
+        self, run: MethodRun, what: str, weights: dict[str, Tensor] | None, choice: BaselineChoice | None, **others: Any
+    ) -> Job:
         import cloudpickle
 
+        baseline = run.scheme in BASELINES
+        method = None if baseline else method_named(run.scheme)
+        common = self.common_of_baselines if baseline else {**self.common, **self._of_method(run)}
         return Job(
-            call=cloudpickle.dumps(PortableJob(self.task, self.settings, run, method_named(run.scheme), weights)),
+            call=cloudpickle.dumps(PortableJob(self.task, self.settings, run, method, weights, choice)),
             trial=f"calibayes compare: {what}",
             version=RECIPE,
-            settings={**self.common, **others, **asdict(run), **self._of_method(run)},
+            settings={**common, **others, **asdict(run)},
             label=f"{run.scheme}-seed{run.seed}-{what}",
         )
 
@@ -178,7 +217,8 @@ class TrainingRecords:
         labels = (splits.validation if what == "training" else splits.test)[1]
         probs: Probs = result["probs"].numpy()
         weights = {name: torch.as_tensor(value) for name, value in result.get("weights", {}).items()}
-        return ScoredRun(run, probs, result["seconds"], scored(probs, labels), weights)
+        choice = BaselineChoice(**result["choice"]) if "choice" in result else None
+        return ScoredRun(run, probs, result["seconds"], scored(probs, labels), weights, choice)
 
     def _of_method(self, run: MethodRun) -> dict[str, str]:
         """The settings of a method in full; those of the paper's schemes are in ``common``, unless more were given."""
@@ -189,17 +229,18 @@ class TrainingRecords:
 
 @dataclass(frozen=True)
 class PortableJob:
-    """`train`, or `test` if there are weights, as it is sent to a worker."""
+    """`train`, or `test` if there are weights (a baseline has an empty dict of them), as it is sent to a worker."""
 
     task: Task
     settings: Settings
     run: MethodRun
-    method: Method[Any]
+    method: Method[Any] | None  # None for a baseline
     weights: dict[str, Tensor] | None
+    choice: BaselineChoice | None
 
     def __call__(self, _: dict[str, Any]) -> dict[str, Any]:
-        if self.method.name not in METHODS:  # only the calling process has registered it
+        if self.method is not None and self.method.name not in METHODS:  # only the calling process has registered it
             register_method(self.method)
         if self.weights is None:
             return train(self.task, self.settings, self.run)
-        return test(self.task, self.settings, self.run, self.weights)
+        return test(self.task, self.settings, self.run, self.weights, self.choice)

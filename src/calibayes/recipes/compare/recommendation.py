@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -14,11 +15,22 @@ from calibayes.metrics.evaluate import EvaluationSettings
 from calibayes.metrics.intervals import ChanceDeviations
 from calibayes.metrics.metric_values import values
 from calibayes.metrics.prediction_arrays import as_predictions
-from calibayes.recipes.compare.contenders import CONTENDERS, Contender, Entry
+from calibayes.recipes.compare.contenders import Contender, Entry
 from calibayes.recipes.compare.difference_interval import Estimate, mean_difference
 from calibayes.recipes.compare.jobs import Probs
 
-__all__ = ["COMPARED", "DRAWS", "LEVEL", "NEGLIGIBLE", "RANKING", "Differences", "Recommendation", "decide", "differences"]
+__all__ = [
+    "COMPARED",
+    "DRAWS",
+    "LEVEL",
+    "NEGLIGIBLE",
+    "RANKING",
+    "Differences",
+    "Recommendation",
+    "decide",
+    "differences",
+    "is_clearly_worse",
+]
 
 COMPARED = ("nll", "accuracy", "brier", "ece")
 LEVEL = 0.95
@@ -28,8 +40,10 @@ _SEED = 0
 NEGLIGIBLE = 0.001  # nats: a tenth of a per cent of the probability of the true class
 
 RANKING = (
-    "The lowest test NLL, averaged over seeds, leads. Recommended is the simplest contender whose NLL is not clearly above "
-    f"it, by more than {NEGLIGIBLE:g}, in the order {', '.join(map(str, CONTENDERS))}."
+    "The lowest validation NLL, averaged over seeds, leads. Recommended is the simplest contender with a validation NLL level "
+    "with it: above it by at most one standard error of their difference, paired over seeds and validation examples, or by at "
+    f"most {NEGLIGIBLE:g}. Simplest are the baselines, then methods with fewer networks, with one set of weights, and without "
+    "a calibration term. The test examples have no part in it."
 )
 
 
@@ -37,10 +51,10 @@ RANKING = (
 class Differences:
     """Differences between contenders, computed when they are needed."""
 
-    # For each contender and score, one test value per seed; the ECE without what chance adds to it, as in
+    # For each contender and score, one value per seed; the ECE without what chance adds to it, as in
     # `calibayes.metrics.paired_differences`, so it is lower than the one that `evaluate` shows.
     values: Mapping[Contender, Mapping[str, Sequence[float]]]
-    # For each contender and score, the deviation of the mean over seeds in every draw of the test examples, shape
+    # For each contender and score, the deviation of the mean over seeds in every draw of the examples, shape
     # ``[worlds, draws]``: that of an ECE depends on the true one, and several are possible.
     draws: Mapping[Contender, Mapping[str, Tensor]]
 
@@ -60,16 +74,27 @@ class Differences:
         return sum(values) / len(values)
 
     def between(self, first: Contender, second: Contender, score: str = "nll") -> Estimate:
-        """The first one's score minus the second one's, paired by seed and by test example."""
+        """The first one's score minus the second one's, paired by seed and by example."""
         pairs = zip(self.values[first][score], self.values[second][score], strict=True)
         worlds = self.draws[first][score][:, None] - self.draws[second][score][None]
         variance = float(worlds.var(-1).max())
         return mean_difference([a - b for a, b in pairs], variance, level=LEVEL, comparisons=self.comparisons)
 
 
-def differences(entries: Mapping[Contender, Entry], targets: Tensor) -> Differences:
-    """Draw the test examples again, the same draws for all contenders and seeds, and score all of them on every draw."""
-    moved = {contender: [_moved(probs, targets) for probs in entry.test_probs] for contender, entry in entries.items()}
+def differences(
+    entries: Mapping[Contender, Entry], targets: Tensor, part: Literal["validation", "test"] = "test"
+) -> Differences:
+    """Draw the examples again, the same draws for all contenders and seeds, and score all of them on every draw.
+
+    Args:
+        entries: the contenders.
+        targets: the true classes of the part's examples.
+        part: whose predictions to compare.
+    """
+    moved = {
+        contender: [_moved(probs, targets) for probs in (entry.test_probs if part == "test" else entry.validation_probs)]
+        for contender, entry in entries.items()
+    }
     return Differences(
         {each: {score: [seed[score].best for seed in seeds] for score in COMPARED} for each, seeds in moved.items()},
         {
@@ -87,47 +112,44 @@ def _moved(probs: Probs, targets: Tensor) -> dict[str, ChanceDeviations]:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The leader, the recommendation and the reasons."""
+    """The leader on validation examples, the recommendation and the reasons."""
 
-    leader: Contender | None  # with the lowest test NLL; `None` when every NLL is infinite
-    recommended: Contender | None  # the simplest that is not clearly worse
-    above: dict[Contender, Estimate]  # for every other contender, its NLL minus the leader's
-    better: dict[str, dict[Contender, Estimate]]  # by score, who is clearly better: the recommended score minus theirs
-    gain: dict[str, Estimate] | None  # by score, the recommended one's minus the simplest one's; `None` if they are the same
+    leader: Contender | None  # with the lowest validation NLL; `None` when every NLL is infinite
+    recommended: Contender | None  # the simplest that is level with the leader
+    above: dict[Contender, Estimate]  # for every other contender, its validation NLL minus the leader's
 
     @property
     def clearly_worse(self) -> list[Contender]:
         """The contenders that are clearly worse than the leader."""
-        return [each for each, difference in self.above.items() if _is_worse(difference)]
+        return [each for each, difference in self.above.items() if is_clearly_worse(difference)]
 
 
-def _is_worse(above: Estimate) -> bool:
-    """Return True if an NLL that is this much above the lowest is clearly worse, and not negligibly."""
+def is_clearly_worse(above: Estimate) -> bool:
+    """Return True if an NLL that is this much above another is clearly worse, and not negligibly."""
     return above.low > NEGLIGIBLE
 
 
-def decide(compared: Differences) -> Recommendation:
-    r"""Apply the rule `RANKING`.
+def _is_level(above: Estimate) -> bool:
+    """Return True if an NLL that is this much above the lowest is level with it."""
+    return above.value <= max(NEGLIGIBLE, above.standard_error)
+
+
+def decide(validation: Differences) -> Recommendation:
+    r"""Apply the rule `RANKING` to the differences on validation examples.
 
     The NLL is a proper score: it is lowest for the true probabilities, and neither accuracy without calibration nor
-    calibration without accuracy wins. Of contenders that it does not distinguish, the simplest is recommended.
+    calibration without accuracy wins. Of contenders that are level, the simplest is recommended: what is simple is cheaper to
+    train, to predict with and to explain, and the lowest of several NLLs owes part of its lead to chance. Level is a matter of
+    one standard error (the rule of Breiman et al., 1984, for the size of trees), not of an interval that contains zero: on
+    few examples every interval does, and the simplest would be recommended however much worse it looks.
 
-    A contender is *clearly* worse if the whole interval of its difference from the leader is above `NEGLIGIBLE`: with enough
-    data any two contenders differ clearly, but a difference in the fourth digit does not matter. Intervals are corrected for
-    the seven others that might have led. A contender that is truly as good as any other is therefore called clearly worse with
-    a probability of at most $\alpha/2$ = 2.5 %; and since contenders are considered in a fixed order until one is not clearly
-    worse, this is also the probability of passing over the first of those.
+    A contender is called *clearly* worse only if the whole interval of its difference from the leader, corrected for the
+    number of contenders, lies above `NEGLIGIBLE`: with enough data any two contenders differ clearly, but a difference in
+    the fourth digit does not matter.
     """
-    leader = min(compared.values, key=lambda each: compared.mean(each, "nll"))
-    if not math.isfinite(compared.mean(leader, "nll")):
-        return Recommendation(None, None, {}, {}, None)
-    above = {each: compared.between(each, leader) for each in compared.values if each != leader}
-    recommended = next(each for each in compared.values if each == leader or not _is_worse(above[each]))
-    simplest = next(iter(compared.values))
-    better: dict[str, dict[Contender, Estimate]] = {}
-    for score, sign in (("ece", 1.0), ("accuracy", -1.0)):
-        against = {each: compared.between(recommended, each, score) for each in compared.values if each != recommended}
-        better[score] = {each: difference for each, difference in against.items() if difference.scaled(sign).above}
-    scores = ("nll", "ece", "accuracy", "brier")
-    gain = None if recommended == simplest else {score: compared.between(recommended, simplest, score) for score in scores}
-    return Recommendation(leader, recommended, above, better, gain)
+    leader = min(validation.values, key=lambda each: validation.mean(each, "nll"))
+    if not math.isfinite(validation.mean(leader, "nll")):
+        return Recommendation(None, None, {})
+    above = {each: validation.between(each, leader) for each in validation.values if each != leader}
+    recommended = next(each for each in validation.values if each == leader or _is_level(above[each]))
+    return Recommendation(leader, recommended, above)

@@ -7,11 +7,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rich import box
-from rich.table import Table
-
 from calibayes.metrics import Scores
 from calibayes.recipes.compare.comparison_settings import Settings
+from calibayes.recipes.compare.split_table import SplitTable, TableColumn
 
 __all__ = ["COLUMNS", "ScoreColumn", "Summary", "listed", "score_table", "summary", "values_summary", "weight"]
 
@@ -44,7 +42,7 @@ COLUMNS = (
     ScoreColumn("ece", "ECE %", 100, 1, "", "lowest"),
     ScoreColumn("nll", "NLL", 1, 3, "", "lowest"),
     ScoreColumn("brier", "Brier", 1, 3, "", "lowest"),
-    ScoreColumn("overconfidence", "overconfidence %", 100, 1, "+", None),
+    ScoreColumn("overconfidence", "overconfi-\ndence %", 100, 1, "+", None),
 )
 
 
@@ -69,17 +67,18 @@ def values_summary(values: Sequence[float]) -> Summary:
 
 def score_table(
     settings: Settings, examples: str, heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str], Sequence[Scores]]]
-) -> Table:
+) -> SplitTable:
     """Test scores side by side; ``rows`` have a name, further cells below ``heads``, and scores with every seed."""
     spread = f"mean ± standard deviation over {settings.seeds} seeds" if settings.seeds > 1 else "one seed"
-    table = Table(title=f"{settings.test:,} test {examples}, {spread}", box=box.SIMPLE_HEAD, title_style="bold")
-    table.add_column(heads[0], style="bold", no_wrap=True)
-    for title in (*heads[1:], *(column.title for column in COLUMNS)):
-        table.add_column(title, justify="right", no_wrap=True)
+    titles = (*heads[1:], *(column.title for column in COLUMNS))
+    names: list[str] = []
+    lines: list[list[str]] = []
     for name, cells, scores in rows:
         means = summary(scores)
-        table.add_row(name, *cells, *(column.show(means[column.name]) for column in COLUMNS))
-    return table
+        names.append(name)
+        lines.append([*cells, *(column.show(means[column.name]) for column in COLUMNS)])
+    columns = [TableColumn(title, [line[place] for line in lines]) for place, title in enumerate(titles)]
+    return SplitTable(f"{settings.test:,} test {examples}, {spread}", TableColumn(heads[0], names, left=True), columns)
 
 
 def weight(value: float) -> str:

@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ from calibayes.checks import positive_integer
 from calibayes.data import Splits
 from calibayes.metrics import Scores
 from calibayes.recipes.compare import jobs
+from calibayes.recipes.compare.baselines import plain_inputs, suitable_baselines
 from calibayes.recipes.compare.comparison_settings import MethodRun, Settings
 from calibayes.recipes.compare.comparison_task import Task, check_portable
 from calibayes.recipes.compare.jobs import ScoredRun, TrainingRecords
@@ -22,7 +23,7 @@ from calibayes.sweeps.runner import Runner, StoredResult
 from calibayes.sweeps.sweep_progress import SweepProgress
 from calibayes.sweeps.worker import Job
 
-__all__ = ["RULE", "Trainings", "choose", "default_workers", "run_trainings"]
+__all__ = ["RULE", "Trainings", "choose", "default_workers", "run_trainings", "with_suitable_baselines"]
 
 RULE = "lowest validation NLL with seed 0"
 _MOST = 4
@@ -30,7 +31,7 @@ _MOST = 4
 
 @dataclass(frozen=True)
 class Trainings:
-    """The trained methods, with their predictions of validation and test examples."""
+    """The trained methods and baselines, with their predictions of validation and test examples."""
 
     task: Task
     settings: Settings
@@ -56,6 +57,15 @@ def choose(candidates: Sequence[ScoredRun]) -> dict[str, ScoredRun]:
     }
 
 
+def with_suitable_baselines(task: Task, settings: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """Leave out baselines that do not suit the task; the notes say which, and why. This loads the data."""
+    if not settings.baselines:
+        return settings, ()
+    inputs = plain_inputs(task, settings, jobs.load(task, settings))
+    baselines, notes = suitable_baselines(inputs, settings.baselines, task.examples)
+    return replace(settings, baselines=baselines), notes
+
+
 def run_trainings(
     task: Task,
     settings: Settings,
@@ -64,7 +74,7 @@ def run_trainings(
     workers: int | None = None,
     progress: SweepProgress | None = None,
 ) -> Trainings:
-    r"""Train every method with its best $\lambda$ and $\beta$, and predict the test examples.
+    r"""Train every baseline, and every method with its best $\lambda$ and $\beta$, and predict the test examples.
 
     Only the chosen networks predict test examples. The same settings give the same numbers, for any number of workers, and
     whether or not some of the results were already in the folder. The arguments are those of `compare`.
@@ -74,6 +84,7 @@ def run_trainings(
         check_portable(task)
     begin = time.monotonic()
     data = jobs.load(task, settings)  # rejects wrong sizes before processes start
+    settings, _ = with_suitable_baselines(task, settings)
     records = TrainingRecords.of(task, settings)
     shown = SweepProgress(None) if progress is None else progress
     candidates = settings.candidates()
@@ -81,7 +92,7 @@ def run_trainings(
     # A method with a single candidate has nothing to choose, so its other seeds need not wait.
     decided = [run for run in candidates if sum(other.scheme == run.scheme for other in candidates) == 1]
     early = [run.with_seed(seed) for run in decided for seed in seeds]
-    methods = settings.methods
+    methods = settings.names
     planned = [run.scheme for run in candidates] + [method for method in methods for _ in seeds]
     efforts = {method: jobs.effort(task, settings, method) for method in methods}
     cost = sum(efforts[method].training for method in planned)
