@@ -23,6 +23,7 @@ _SECTIONS = {
     "sweeps": "benchmarks.sweeps",
     "fine_tuning": "benchmarks.fine_tuning",
     "tabular": "benchmarks.tabular",
+    "texts": "benchmarks.texts",
     "ensemble-scaling": "benchmarks.ensemble_scaling",
     "posthoc": "benchmarks.posthoc",
     "before-after": "benchmarks.before_after",
@@ -31,7 +32,7 @@ _SECTIONS = {
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "ensemble-scaling", "posthoc", "calibration-test", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "texts", "ensemble-scaling", "posthoc", "calibration-test", *_BEFORE)
 
 
 def main() -> None:

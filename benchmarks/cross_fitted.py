@@ -19,7 +19,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.tabular_sets import KEEL, OWN, load
+from benchmarks.tabular_sets import KEEL, OWN, discretised
 
 __all__ = ["BASES", "FOLDS", "REPEATS", "SETS", "CrossFitted", "cross_fitted"]
 
@@ -68,7 +68,7 @@ def cross_fitted(table: str, base: str, seed: int, folder: Path | None) -> Cross
 
 
 def _trained(table: str, base: str, seed: int) -> CrossFitted:
-    x, y = _synthetic(_SYNTHETIC[table], seed) if table in _SYNTHETIC else load(table)
+    x, y = _synthetic(_SYNTHETIC[table], seed) if table in _SYNTHETIC else discretised(table)
     train = min(_MOST_TRAIN, round(0.6 * len(y)))
     x, x_test, y, y_test = train_test_split(
         x, y, train_size=train, test_size=min(_MOST_TEST, len(y) - train), stratify=y, random_state=seed
