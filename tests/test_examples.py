@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from calibayes import metrics
@@ -65,10 +66,18 @@ def check_ca_bnn_in_one_file(printed: str, written: Path) -> None:
     assert (written / "reliability.png").read_bytes().startswith(b"\x89PNG")
 
 
+def check_tumours(printed: str, written: Path) -> None:
+    assert printed == "tumours.csv: 569 rows, 30 columns and the diagnosis\n"
+    table = pd.read_csv(written.parent / "tumours.csv")
+    assert table["diagnosis"].value_counts().to_dict() == {"benign": 357, "malignant": 212}
+    assert table.shape == (569, 31)
+
+
 CHECKS = {
     "ca_bnn_in_one_file.py": check_ca_bnn_in_one_file,
     "own_network.py": check_own_network,
     "predictions.py": check_predictions,
+    "tumours.py": check_tumours,
 }
 
 

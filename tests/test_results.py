@@ -75,6 +75,7 @@ def test_what_pages_show_is_what_was_printed(page: str, file: str, text: str) ->
 
 def test_pages_show_what_they_should() -> None:
     assert {(page, file) for page, file, _ in shown_blocks()} >= {
+        ("README.md", "results/train/output.txt"),
         ("README.md", "results/evaluate/table.txt"),
         ("evaluating.md", "results/evaluate/table.txt"),
         ("comparing.md", "results/compare/table.txt"),

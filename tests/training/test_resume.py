@@ -58,6 +58,7 @@ def train_and_save(folder: Path | None, out: Path, kind: str, data: str) -> None
     out.with_suffix(".txt").write_text(repr((history.epochs, history.steps, history.stopped, history.best_epoch)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "data"), [("mean-field", "tensors"), pytest.param("point", "loader", marks=pytest.mark.slow)])
 def test_killed_and_started_again_it_ends_with_the_same_bits(tmp_path: Path, kind: str, data: str) -> None:
     whole, interrupted, folder = tmp_path / "whole.safetensors", tmp_path / "interrupted.safetensors", tmp_path / "checkpoints"
