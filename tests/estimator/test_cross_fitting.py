@@ -57,7 +57,7 @@ def test_it_is_what_choose_classifier_says_of_the_same_rows_and_folds() -> None:
     held_out[order] = expected.held_out
     np.testing.assert_array_equal(found.out_of_fold_, held_out)
     assert repr(found.scaling_) == repr(expected.scaling)
-    probs = expected.scaling.transform(predict(expected.posterior, torch.from_numpy(rows), dtype=torch.float64).probs)
+    probs = expected.scaling.transform(predict(expected.posterior.double(), torch.from_numpy(rows).double()).probs)
     np.testing.assert_allclose(found.predict_proba(x), probs.numpy(), atol=1e-12)
     assert len(found.posterior_.members) == 5
 

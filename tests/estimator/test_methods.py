@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -129,8 +130,8 @@ def test_an_ensemble_is_its_members_trained_one_by_one() -> None:
     x, y = overlapping(60)
     found = classifier("ensemble", epochs=3, method_settings={"members": 3}).fit(x, y)
     assert found.scaler_ is not None
-    inputs = found.scaler_.transform(x).astype(np.float32)
-    each = [predict(member, inputs, dtype=torch.float64).probs.numpy() for member in found.posterior_.members]
+    inputs = torch.from_numpy(found.scaler_.transform(x)).float().double()
+    each = [predict(copy.deepcopy(member).double(), inputs).probs.numpy() for member in found.posterior_.members]
     np.testing.assert_allclose(found.predict_proba(x), np.mean(each, 0), atol=1e-12)
     alone = classifier("fnn", epochs=3).fit(x, y)  # the first member is what FNN is
     np.testing.assert_array_equal(alone.predict_proba(x), each[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from calibayes.calibration.measures import Measure
+from calibayes.device_precision import widest_float
 from calibayes.estimator.classifier_network import NetworkChoice
 from calibayes.estimator.classifier_settings import OptimizerClass, Weight
 from calibayes.estimator.cross_fitting import Tried
@@ -230,9 +232,14 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _predictive(self, X: Any) -> Predictive:  # noqa: N803
         check_is_fitted(self, "posterior_")
-        samples = samples_for(self.posterior_, self.predict_samples)
-        blocks = predicted_blocks(self, X)
-        found = [predict(self.posterior_, rows, samples=samples, seed=self._seed, dtype=torch.float64) for rows in blocks]
+        posterior, dtype = self.posterior_, torch.float32
+        if isinstance(self.network, str) and not any(member.random for member in posterior.members):
+            # In float32 the last digits of a row depend on its place among the others; random weights would be other ones.
+            dtype = widest_float(posterior.device)
+            posterior = copy.deepcopy(posterior).to(dtype)
+        samples = samples_for(posterior, self.predict_samples)
+        blocks = (torch.as_tensor(rows, dtype=dtype) for rows in predicted_blocks(self, X))
+        found = [predict(posterior, rows, samples=samples, seed=self._seed, dtype=torch.float64) for rows in blocks]
         return found[0] if len(found) == 1 else _joined(found)
 
 
