@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 import calibayes as cb
+from calibayes.crossfit.chosen_classifier import choose_classifier
 from calibayes.crossfit.cross_fit import CrossFit
 from calibayes.crossfit.folds import stratified_folds
 from calibayes.crossfit.network_learner import NetworkLearner
-from calibayes.crossfit.selection import nested_choice, row_losses, select
+from calibayes.crossfit.selection import row_losses, select
 from calibayes.methods import Examples
 
 
@@ -95,16 +96,57 @@ def test_a_blend_is_the_mean_of_its_parts_and_can_win() -> None:
     assert len(both.parts) == 2
 
 
-def test_the_nested_choice_of_equal_noise_is_not_too_good() -> None:
-    rng = np.random.default_rng(0)
-    folds = stratified_folds(np.arange(200) % 2, 5, seed=0)
-    best, nested = [], []
-    for _ in range(300):  # ten contenders that are all worth 1.0
-        losses = {str(each): rng.exponential(1.0, 200) for each in range(10)}
-        best.append(min(values.mean() for values in losses.values()))
-        nested.append(nested_choice(losses, folds).mean())
-    assert np.mean(best) < 0.93
-    assert np.mean(nested) == pytest.approx(1.0, abs=3 * np.std(nested) / np.sqrt(300))
+def test_one_that_fails_is_a_line_and_the_others_go_on() -> None:
+    said: list[str] = []
+    ways = contenders(Constant("broken", 1.0, error=FloatingPointError), Constant("sound", 2.0))
+    found = select(ways, budget=60, blends=[("both", (0, 1))], say=said.append)
+    assert [(each.title, each.result) for each in found.attempts] == [("broken", "failed"), ("sound", "complete")]
+    assert found.best.title == "sound"
+    assert "Broken: failed: FloatingPointError (0 s)." in said
+    chosen = choose_classifier(contenders(Constant("broken", 1.0, error=ValueError), Constant("sound", 2.0)), budget=60)
+    assert not np.isnan(chosen.held_out).any()
+    with pytest.raises(FloatingPointError):
+        select(contenders(Constant("broken", 1.0, error=FloatingPointError)), budget=60)
+
+
+class Guesses(nn.Module):
+    """Is 80 % sure of a class of its own for each input ``[n, 1]``, which numbers the row."""
+
+    def __init__(self, classes: torch.Tensor) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(nn.functional.one_hot(classes, 2) * float(np.log(4)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.logits[x[:, 0].long()]
+
+
+@dataclass(frozen=True, eq=False)
+class Guessing:
+    """A learner whose guesses are right 80 % of the time, by chance."""
+
+    guesses: torch.Tensor
+    title: str = "guessing"
+    method: str = "guessing"
+
+    def __call__(self, train: Examples, held_out: Examples, classes: int, seed: int) -> cb.Posterior:
+        return cb.Point(Guesses(self.guesses)).eval()
+
+
+def test_the_reported_score_of_the_best_of_equals_is_not_too_good() -> None:
+    generator = torch.Generator().manual_seed(0)
+    targets, repeats = torch.arange(100) % 2, 30
+    folds = stratified_folds(targets.numpy(), 4, seed=0)
+    entropy = -(0.8 * np.log(0.8) + 0.2 * np.log(0.2))  # what every one of them is worth
+    best, reported = [], []
+    for _ in range(repeats):
+        wrong = torch.rand(8, 100, generator=generator) < 0.2
+        ways = [Guessing(torch.where(each, 1 - targets, targets)) for each in wrong]
+        examples = Examples(torch.arange(100.0).unsqueeze(1), targets)
+        found = choose_classifier([CrossFit(each, examples, 2, folds) for each in ways], budget=60)
+        best.append(min(each.nll for each in found.selection.attempts))
+        reported.append(row_losses(found.held_out, targets.numpy()[found.rows]).mean())
+    assert np.mean(best) < entropy - 0.05
+    assert np.mean(reported) > entropy - 2 * np.std(reported) / np.sqrt(repeats)
 
 
 def test_every_row_is_predicted_by_members_that_have_not_seen_it() -> None:

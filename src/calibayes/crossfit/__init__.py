@@ -9,7 +9,7 @@ from calibayes.crossfit.folds import Fold, are_copies, copies_of_rows, forward_f
 from calibayes.crossfit.image_representation import image_representation
 from calibayes.crossfit.network_learner import NetworkLearner
 from calibayes.crossfit.representation import Representation, table_representation
-from calibayes.crossfit.selection import Attempt, Selection, budget_for, nested_choice, select
+from calibayes.crossfit.selection import Attempt, Selection, budget_for, select
 from calibayes.crossfit.text_representation import text_representation
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "copies_of_rows",
     "forward_folds",
     "image_representation",
-    "nested_choice",
     "select",
     "stratified_folds",
     "table_representation",

@@ -10,7 +10,7 @@ import torch
 
 from calibayes.crossfit.cross_fit import CrossFit, Probs
 from calibayes.crossfit.folds import Fold
-from calibayes.crossfit.selection import Selection, row_losses, select
+from calibayes.crossfit.selection import Selection, row_losses, select, simplest_of_the_best
 from calibayes.posterior import Ensemble
 from calibayes.posthoc import Scaling, ensemble_scaling
 from calibayes.posthoc.temperature_choice import temperature_or_identity
@@ -83,7 +83,7 @@ def _honest(selection: Selection, targets: np.ndarray, weights: np.ndarray | Non
         counts = None if weights is None else weights[others]
         chosen = selection.best.predictions()
         if len(others):
-            chosen = predictions[int(np.average(losses[:, others], axis=1, weights=counts).argmin())]
+            chosen = predictions[simplest_of_the_best(losses[:, others], counts)]
         own = torch.from_numpy(chosen[fold.held_out])
         if len(others):
             scaling, _ = temperature_or_identity(chosen[others], targets[others], counts)

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.crossfit.cross_fit import CrossFit, Probs
-from calibayes.crossfit.folds import Fold
-from calibayes.errors import InvalidArgumentError
+from calibayes.errors import CalibayesError, InvalidArgumentError
 from calibayes.wording import counted
 
-__all__ = ["Attempt", "Selection", "budget_for", "nested_choice", "select"]
+__all__ = ["Attempt", "Selection", "budget_for", "select"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -23,6 +22,7 @@ _SMALLEST = 1e-12  # a probability of zero where the truth is would decide every
 _HOPELESS = 3.0  # standard errors behind the leader after one fold: not worth the other folds
 _LEVEL = 0.5  # standard errors within which two are level, and the simpler one is taken …
 _NOTHING = 0.002  # … or a share of the loss that nobody would notice
+_FAILURES = (CalibayesError, RuntimeError, ValueError, ArithmeticError, MemoryError)  # of one method: others may do better
 _LEAST_SECONDS, _MOST_SECONDS, _INPUTS_A_SECOND = 180.0, 1800.0, 20_000.0
 
 
@@ -32,16 +32,16 @@ class Attempt:
 
     Attributes:
         title: its name.
-        result: complete, or ended after its first fold: behind the others, or too slow.
-        nll: the mean out-of-fold loss of the rows that have one.
+        result: complete, ended after its first fold (behind the others, or too slow), or failed with an error.
+        nll: the mean out-of-fold loss of the rows that have one; NaN if it failed.
         standard_error: of that mean.
         seconds: that it took.
-        reason: why it ended early, for users; empty if complete.
+        reason: why it ended early or failed, for users; empty if complete.
         parts: the cross-fitted learners that it averages; one, but for a blend.
     """
 
     title: str
-    result: Literal["complete", "behind", "too slow"]
+    result: Literal["complete", "behind", "too slow", "failed"]
     nll: float
     standard_error: float
     seconds: float
@@ -73,8 +73,9 @@ def select(
     """Cross-fit contenders one after the other, and choose by their out-of-fold losses.
 
     After its first fold, a contender that is far behind the best so far, or that would not be done in time, is given up; the
-    first one is always finished. Of those that are level with the best, the simplest is taken. Ctrl-C ends the search; what is
-    complete by then is chosen from, or if nothing is, the members that there are make the classifier.
+    first one is always finished. One that fails with an error is left out, unless all fail. Of those that are level with the
+    best, the simplest is taken. Ctrl-C ends the search; what is complete by then is chosen from, or if nothing is, the members
+    that there are make the classifier.
 
     Args:
         contenders: from the simplest to the most complex, not trained yet, on the same examples and folds.
@@ -85,10 +86,11 @@ def select(
     if not contenders:
         raise InvalidArgumentError("Expected at least one contender to choose from, but got none.")
     start, attempts, interrupted = time.perf_counter(), dict[int, Attempt](), False
+    errors: list[Exception] = []
     targets = contenders[0].examples.targets.numpy()
     for place, contender in enumerate(contenders):
         left = budget - (time.perf_counter() - start)
-        if attempts and left <= 0:
+        if left <= 0 and any(each.result == "complete" for each in attempts.values()):
             say(f"The time is up. Not tried: {', '.join(each.learner.title for each in contenders[place:])}.")
             break
         limit = f", {_minutes(left)} left" if len(contenders) > 1 else ""
@@ -102,13 +104,20 @@ def select(
                     raise
                 attempts[place] = _judged(contender.learner.title, (contender,), targets, time.perf_counter() - start)
             break
+        except _FAILURES as error:
+            errors.append(error)
+            attempts[place] = _failed(contender, error)
         say(_result(attempts[place]))
+    if errors and not any(each.result == "complete" for each in attempts.values()):
+        raise errors[0]
     for title, members in blends:
         parts = [attempts[place] for place in members if place in attempts]
         if len(parts) == len(members) and all(each.result == "complete" for each in parts):
             attempts[len(contenders) + len(attempts)] = _blend(title, parts, targets)
     ordered = tuple(attempts.values())
-    return Selection(_simplest_of_the_best(ordered, targets), ordered, interrupted)
+    complete = [each for each in ordered if each.result == "complete"]
+    losses = np.stack([row_losses(each.predictions(), targets) for each in complete])
+    return Selection(complete[simplest_of_the_best(losses, _weights(contenders[0]))], ordered, interrupted)
 
 
 def budget_for(rows: int, inputs: int) -> float:
@@ -123,31 +132,6 @@ def budget_for(rows: int, inputs: int) -> float:
         [182.5, 430.0, 1800.0]
     """
     return min(_LEAST_SECONDS + rows * inputs / _INPUTS_A_SECOND, _MOST_SECONDS)
-
-
-def nested_choice(losses: Mapping[str, Floats], folds: Sequence[Fold]) -> Floats:
-    """Return the loss of each row under the choice that the other folds' rows would have made.
-
-    The lowest of several mean losses is too good by chance. Here a fold's own rows have no part in the choice that they are
-    scored under, so the mean is not.
-
-    Args:
-        losses: the out-of-fold losses ``[n]`` of each contender.
-        folds: a single repeat of them.
-
-    Examples:
-        >>> losses = {"a": np.array([0.0, 9.0, 1.0]), "b": np.array([5.0, 1.0, 1.0])}
-        >>> rows = [np.array([each]) for each in range(3)]
-        >>> nested_choice(losses, [Fold(np.setdiff1d(np.arange(3), row), row) for row in rows])
-        array([5., 9., 1.])
-    """
-    names, table = list(losses), np.stack(list(losses.values()))
-    found = np.full(table.shape[1], np.nan)
-    for fold in folds:
-        others = np.setdiff1d(np.arange(table.shape[1]), fold.held_out)
-        chosen = int(np.nanmean(table[:, others], axis=1).argmin()) if len(names) > 1 else 0
-        found[fold.held_out] = table[chosen, fold.held_out]
-    return found
 
 
 def row_losses(probs: Probs, targets: npt.NDArray[np.int64]) -> Floats:
@@ -175,6 +159,12 @@ def _attempt(contender: CrossFit, others: Mapping[int, Attempt], targets: npt.ND
     return _judged(contender.learner.title, (contender,), targets, time.perf_counter() - start)
 
 
+def _failed(contender: CrossFit, error: Exception) -> Attempt:
+    why = next(iter(str(error).splitlines()), "")
+    reason = f"failed: {why or type(error).__name__}"
+    return Attempt(contender.learner.title, "failed", np.nan, np.nan, sum(contender.seconds), reason, (contender,))
+
+
 def _judged(title: str, parts: tuple[CrossFit, ...], targets: npt.NDArray[np.int64], seconds: float) -> Attempt:
     found = Attempt(title, "complete", np.nan, np.nan, seconds, "", parts)
     nll, error = _mean_and_error(row_losses(found.predictions(), targets), _weights(parts[0]))
@@ -185,14 +175,19 @@ def _blend(title: str, parts: Sequence[Attempt], targets: npt.NDArray[np.int64])
     return _judged(title, tuple(part for each in parts for part in each.parts), targets, sum(each.seconds for each in parts))
 
 
-def _simplest_of_the_best(attempts: Sequence[Attempt], targets: npt.NDArray[np.int64]) -> Attempt:
-    complete = [each for each in attempts if each.result == "complete"]
-    best = min(complete, key=lambda each: each.nll)
-    losses = row_losses(best.predictions(), targets)
-    for each in complete:
-        behind, error = _mean_and_error(row_losses(each.predictions(), targets) - losses, _weights(best.parts[0]))
-        if behind <= max(_LEVEL * error, _NOTHING * best.nll):
-            return each
+def simplest_of_the_best(losses: Floats, weights: Floats | None) -> int:
+    """The first of several, simpler ones first, that is level with the one whose mean loss is the lowest.
+
+    Args:
+        losses: of each row, ``[several, n]``; NaN where there is no prediction.
+        weights: of the rows.
+    """
+    means = [_mean_and_error(each, weights)[0] for each in losses]
+    best = int(np.argmin(means))
+    for place, each in enumerate(losses):
+        behind, error = _mean_and_error(each - losses[best], weights)
+        if behind <= max(_LEVEL * error, _NOTHING * means[best]):
+            return place
     return best
 
 

@@ -51,15 +51,15 @@ class Tried(NamedTuple):
 
     Attributes:
         method: the name of the method; those of the parts of an average, joined by ``+``.
-        result: ``"complete"``, or why it was given up after its first fold.
-        nll: the mean out-of-fold NLL, before any scaling.
+        result: ``"complete"``, why it was given up after its first fold, or ``"failed"``.
+        nll: the mean out-of-fold NLL, before any scaling; NaN if it failed.
         standard_error: of that mean.
         seconds: that it took.
-        reason: why it was given up, as a sentence; empty if it was not.
+        reason: why it was given up or failed; empty if it did neither.
     """
 
     method: str
-    result: Literal["complete", "behind", "too slow"]
+    result: Literal["complete", "behind", "too slow", "failed"]
     nll: float
     standard_error: float
     seconds: float

@@ -69,7 +69,8 @@ def attempts_table(trained: Trained) -> Table | None:
         table.add_column(head, justify="right" if justify == "right" else "left")
     for each in attempts:
         what = "taken" if each is trained.selection.best else each.reason
-        table.add_row(each.title, f"{each.nll:.4f} ± {each.standard_error:.4f}", f"{each.seconds:.0f}", what)
+        nll = "" if each.result == "failed" else f"{each.nll:.4f} ± {each.standard_error:.4f}"
+        table.add_row(each.title, nll, f"{each.seconds:.0f}", what)
     return table
 
 
