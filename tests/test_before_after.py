@@ -57,6 +57,7 @@ def test_a_server_times_the_row_that_it_holds() -> None:
         server.answer({"row": "nothing"})
 
 
+@pytest.mark.slow
 def test_a_process_runs_the_checkout_and_tells_errors() -> None:
     with RowProcess(ROOT) as process:
         assert process.prepare(ROW) >= 1

@@ -112,6 +112,7 @@ def test_the_linear_model_is_calibrated_and_better_than_chance(clinc: Path) -> N
     assert result["train"] == 60
 
 
+@pytest.mark.slow
 def test_both_are_told_side_by_side_and_kept(clinc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def uniform(texts: TextSet, seed: int, small: bool) -> TrainedOnTexts:
         if seed == 1:

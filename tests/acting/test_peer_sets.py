@@ -6,8 +6,10 @@ no example is so sure that plain sets leave its most probable class out.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,18 @@ def peer(name: str) -> Any:
         warnings.simplefilter("ignore")  # those of their imports
         module: ModuleType = pytest.importorskip(name, reason=f"needs {name.split('.')[0]}", exc_type=ImportError)
     return module
+
+
+@pytest.fixture
+def torchcp(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """TorchCP from a folder of its own: it brings a package `tests`, which would hide ours."""
+    monkeypatch.syspath_prepend(str(Path(sys.prefix) / "peers"))
+    empty: Any = ModuleType("empty")
+    empty.soft_rank = empty.soft_sort = None
+    for name in ("torchsort", "torchcp.graph", "torchcp.llm", "torchcp.regression"):  # which need packages that scores do not
+        monkeypatch.setitem(sys.modules, name, empty)
+    names = ("score", "predictor")
+    return SimpleNamespace(**{name: peer(f"torchcp.classification.{name}") for name in names})
 
 
 class Said(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,10 +89,10 @@ def test_aps_sets_are_no_larger_than_those_of_mapie_and_cover_as_much_as_asked()
     assert ours.mean_size <= theirs.mean_size + 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lac", "aps", "raps", "top-k"])
-def test_scores_and_thresholds_equal_those_of_torchcp(name: Any) -> None:
-    scores = peer("torchcp.classification.score")
-    predictor = peer("torchcp.classification.predictor")
+def test_scores_and_thresholds_equal_those_of_torchcp(name: Any, torchcp: SimpleNamespace) -> None:
+    scores, predictor = torchcp.score, torchcp.predictor
     made = {
         "lac": lambda: scores.LAC(score_type="identity"),
         "aps": lambda: scores.APS(score_type="identity", randomized=False),
@@ -99,9 +113,9 @@ def test_scores_and_thresholds_equal_those_of_torchcp(name: Any) -> None:
         assert torch.equal(sets, with_best)
 
 
-def test_thresholds_of_classes_equal_those_of_torchcp() -> None:
-    scores = peer("torchcp.classification.score")
-    predictor = peer("torchcp.classification.predictor")
+@pytest.mark.slow
+def test_thresholds_of_classes_equal_those_of_torchcp(torchcp: SimpleNamespace) -> None:
+    scores, predictor = torchcp.score, torchcp.predictor
     made = predictor.ClassConditionalPredictor(scores.LAC(score_type="identity"), alpha=0.1, device=torch.device("cpu"))
     made.calculate_threshold(PROBS[OLD], LABELS[OLD])
     ours = conformal_sets(PROBS[OLD], LABELS[OLD], 0.9, per="class")

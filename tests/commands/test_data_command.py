@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from tests.data.fetching.server import served
 from tests.data.real import needs
 from typer.testing import CliRunner
@@ -41,6 +42,7 @@ def test_without_a_network_there_is_a_line_for_each_and_exit_code_2(tmp_path: Pa
         assert f"put it at '{tmp_path / name}'" in line
 
 
+@pytest.mark.slow
 def test_stopped_by_the_user_and_called_again_it_goes_on(tmp_path: Path) -> None:
     part = tmp_path / "20news-bydate.tar.gz.part"
     with served(bytes(SIZE)) as file:  # as many bytes as the official file has, but not those

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import calibayes as cb
@@ -17,8 +18,17 @@ SETTINGS: dict[str, Any] = {"epochs": 20, "learning_rate": 0.03, "predict_sample
     [
         cb.CalibayesClassifier(epochs=5),
         cb.CalibayesClassifier(cv=None, **SETTINGS),
-        cb.CalibayesClassifier("ca-fnn", cv=None, class_weight="balanced", early_stopping=True, **SETTINGS),
     ]
 )
 def test_scikit_learn_finds_nothing_wrong(estimator: cb.CalibayesClassifier, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [cb.CalibayesClassifier("ca-fnn", cv=None, class_weight="balanced", early_stopping=True, **SETTINGS)]
+)
+def test_nor_with_weights_of_classes_and_early_stopping(
+    estimator: cb.CalibayesClassifier, check: Callable[[Any], None]
+) -> None:
     check(estimator)

@@ -79,6 +79,7 @@ def test_columns_of_a_frame_are_known_by_name() -> None:
         found.predict(frame[["a", "b", "c"]])
 
 
+@pytest.mark.slow
 def test_a_pickle_predicts_the_same_in_another_process(tmp_path: Path) -> None:
     x, y = overlapping()
     found = classifier(calibration=cb.MMCE()).fit(x, y)

@@ -63,6 +63,7 @@ def test_figures_of_20_newsgroups(name: str, trainings: int, files: set[str], fo
     assert f" {100 * errors[0]:.1f} " in line
 
 
+@pytest.mark.slow
 @TEXTS
 def test_a_record_has_all_that_it_takes_to_repeat_it(folder: Path) -> None:
     start("newsgroups-epochs", folder)
@@ -92,6 +93,7 @@ def test_figures_alone_are_drawn_without_training(folder: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (folder / "newsgroups").glob("*.json")} == times
 
 
+@pytest.mark.slow
 @TEXTS
 def test_claims_come_from_the_records(folder: Path) -> None:
     for name in ("newsgroups-epochs", "newsgroups-lambda"):
@@ -174,6 +176,7 @@ def test_committed_records_are_taken_up_rather_than_trained_again(name: str) -> 
     assert sent.__code__ == trial.__code__
 
 
+@pytest.mark.slow
 def test_the_package_is_run_from_a_clone(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "results" / "reproduction", tmp_path / "there")
     words = ["claims", "--out", str(tmp_path / "there")]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 from rich.console import Console
 from tests.sweeps import acts
 
@@ -77,6 +78,7 @@ def test_a_worker_that_is_killed_costs_what_was_under_way_and_nothing_else(tmp_p
     assert hidden(folder) == []
 
 
+@pytest.mark.slow
 def test_what_a_killed_worker_was_writing_is_cleared_away(tmp_path: Path) -> None:
     log, folder = tmp_path / "log", tmp_path / "results"
     settings = cb.grid(n=range(1, 4), log=str(log))
@@ -137,6 +139,7 @@ def test_what_another_sweep_was_running_when_it_was_killed_is_taken_over(tmp_pat
     assert hidden(folder) == []
 
 
+@pytest.mark.slow
 def test_workers_end_with_a_sweep_that_is_killed_and_what_is_finished_stays(tmp_path: Path) -> None:
     log, go, folder = tmp_path / "log", tmp_path / "go", tmp_path / "results"
     quick = [{"n": 0, "log": str(log), "go": str(ROOT)}]  # whose sign to go is there

@@ -185,6 +185,7 @@ def test_ctrl_c_keeps_what_was_learned() -> None:
     assert err == ""  # no terminal, no progress line
 
 
+@pytest.mark.slow
 def test_a_terminal_is_shown_the_terms_and_the_time_left(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(SCRIPT).format(epochs=40))

@@ -184,6 +184,7 @@ def test_what_comes_next_is_about_the_recommended_one(first: Shown) -> None:
     assert f"every metric of {use['name']}: calibayes evaluate {first.folder / use['seeds'][0]['predictions']}" in following
 
 
+@pytest.mark.slow
 def test_baselines_are_kept_and_resumed(first: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
 

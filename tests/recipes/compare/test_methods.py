@@ -95,6 +95,7 @@ def test_a_run_is_known_by_the_settings_of_its_method() -> None:
     assert key(plain, replace(OTHERS, method_settings={"fnn": {"weight_decay": 0.1}})) != key(plain, OTHERS)
 
 
+@pytest.mark.slow
 def test_a_comparison_of_others_is_shown_kept_and_resumed(tmp_path: Path) -> None:
     settings = replace(OTHERS, seeds=1, epochs=1, methods=("fnn", "ensemble"), method_settings={"ensemble": {"members": 2}})
     first = shown(tmp_path, settings)
