@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -47,6 +48,23 @@ class Report:
         """Print a long text as lines of at most 128 characters, which begin with ``start`` and then with ``further``."""
         for line in textwrap.wrap(text, 128, initial_indent=start, subsequent_indent=further, break_on_hyphens=False):
             self.tell(line)
+
+    def tell_missing(self, done: Sequence[str], methods: Iterable[str], wanted: int) -> None:
+        """Say how many trainings of each method are missing.
+
+        Args:
+            done: the method of each training that is there.
+            methods: all of them.
+            wanted: trainings of each.
+        """
+        counts = {method: done.count(method) for method in methods}
+        missing = {method: f"{count} of {wanted}" for method, count in counts.items() if count < wanted}
+        self.record["missing"] = missing
+        if missing:
+            told = ", ".join(f"{method} {count}" for method, count in missing.items())
+            self.tell_wrapped(
+                f"Not all trainings are done: {told}. Two methods are compared on the seeds and splits that both have."
+            )
 
     def write(self, folder: Path = RESULTS) -> None:
         """Write ``NAME.txt`` and ``NAME.json``."""

@@ -224,20 +224,9 @@ def _main() -> None:
         print(f"{len(sweep)} trials, {len(sweep.failed)} of them failed.")
     if arguments.report:
         report, done = Report("tabular", WHAT, COMMAND), cb.sweeps.read(_FOLDER)
-        tell_missing(report, [each.settings["method"] for each in done], sizes)
+        report.tell_missing([each.settings["method"] for each in done], METHODS, len(sizes.tables) * sizes.repeats)
         tell(report, sizes, *results(done))
         report.write()
-
-
-def tell_missing(report: Report, done: list[str], sizes: Sizes) -> None:
-    """Tell how many trainings of each classifier are missing; pairs are compared on the splits that both have."""
-    wanted = len(sizes.tables) * sizes.repeats
-    counts = {method: done.count(method) for method in METHODS}
-    missing = {method: f"{count} of {wanted}" for method, count in counts.items() if count < wanted}
-    report.record["missing"] = missing
-    if missing:
-        told = ", ".join(f"{method} {count}" for method, count in missing.items())
-        report.tell_wrapped(f"Not all trainings are done: {told}. Two classifiers are compared on the splits that both have.")
 
 
 if __name__ == "__main__":

@@ -201,10 +201,17 @@ def binned_ece(confidence: Array, correct: Array, weights: Array) -> Array:
 def _main() -> None:
     """Train some of the classifiers into the folder of results, for `make bench-texts` to find there."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.texts", description=_main.__doc__)
-    parser.add_argument("methods", nargs="+", choices=list(METHODS), metavar="method", help="; ".join(METHODS))
+    parser.add_argument("methods", nargs="*", choices=[*METHODS, []], metavar="method", help="; ".join(METHODS))
+    parser.add_argument("--report", action="store_true", help="write down what is done so far, and how much is missing")
     arguments = parser.parse_args()
-    sweep = train(_FULL, _FOLDER, 1, arguments.methods, progress=True)
-    print(f"{len(sweep)} trials, {len(sweep.failed)} of them failed.")
+    if arguments.methods:
+        sweep = train(_FULL, _FOLDER, 1, arguments.methods, progress=True)
+        print(f"{len(sweep)} trials, {len(sweep.failed)} of them failed.")
+    if arguments.report:
+        report, done = Report("texts", WHAT, COMMAND), cb.sweeps.read(_FOLDER)
+        report.tell_missing([each.settings["method"] for each in done], METHODS, len(_FULL.sets) * _FULL.repeats)
+        tell(report, _FULL, done)
+        report.write()
 
 
 if __name__ == "__main__":
