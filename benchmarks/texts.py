@@ -202,10 +202,12 @@ def _main() -> None:
     """Train some of the classifiers into the folder of results, for `make bench-texts` to find there."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.texts", description=_main.__doc__)
     parser.add_argument("methods", nargs="*", choices=[*METHODS, []], metavar="method", help="; ".join(METHODS))
+    parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS), metavar="SET", help="by default all")
     parser.add_argument("--report", action="store_true", help="write down what is done so far, and how much is missing")
     arguments = parser.parse_args()
     if arguments.methods:
-        sweep = train(_FULL, _FOLDER, 1, arguments.methods, progress=True)
+        sizes = Sizes(tuple(arguments.sets), _FULL.repeats)
+        sweep = train(sizes, _FOLDER, 1, arguments.methods, progress=True)
         print(f"{len(sweep)} trials, {len(sweep.failed)} of them failed.")
     if arguments.report:
         report, done = Report("texts", WHAT, COMMAND), cb.sweeps.read(_FOLDER)

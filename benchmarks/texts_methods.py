@@ -24,15 +24,15 @@ __all__ = ["EFFORT", "LINEAR", "METHODS", "OURS", "TrainedOnTexts"]
 Array = npt.NDArray[Any]
 OURS, LINEAR = "calibayes default", "TF-IDF + LogisticRegression"
 _PENALTIES = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)
-_NGRAMS = (1, 2)  # the longest run of words that is a feature
 _MOST_FEATURES = 50_000
 _CHOICE_FOLDS = 3
 
 EFFORT = {
     OURS: 'calibayes.files.train("train.csv", target="label", text="text") with all its defaults',
-    LINEAR: f"up to {_MOST_FEATURES:,} single words, or words and pairs of words, with sublinear counts, and C of "
-    f"{', '.join(f'{value:g}' for value in _PENALTIES)}, by {_CHOICE_FOLDS}-fold log-loss; CalibratedClassifierCV of five "
-    "folds, the best of temperature, sigmoid, isotonic and none by cross-validated log-loss",
+    LINEAR: f"up to {_MOST_FEATURES:,} single words, or words and pairs of words, with sublinear counts, by "
+    f"{_CHOICE_FOLDS}-fold log-loss, as is C: of {', '.join(f'{value:g}' for value in _PENALTIES)} for words, and for pairs of "
+    "the one for words and its neighbours; CalibratedClassifierCV of five folds, the best of temperature, sigmoid, isotonic "
+    "and none by cross-validated log-loss",
 }
 
 
@@ -70,11 +70,12 @@ def _ours(texts: TextSet, seed: int, small: bool) -> TrainedOnTexts:
 def _linear(texts: TextSet, seed: int, small: bool) -> TrainedOnTexts:
     x, y = np.array(texts.train, dtype=object), texts.train_targets
     penalties = _PENALTIES[:2] if small else _PENALTIES
-    found = {}
-    for ngrams in _NGRAMS:
-        found[ngrams] = penalty(_vectors(ngrams).fit_transform(x), y, seed, penalties, _CHOICE_FOLDS)
-    ngrams = min(_NGRAMS, key=lambda each: found[each][1])
-    best = found[ngrams][0]
+    best, loss = penalty(_vectors(1).fit_transform(x), y, seed, penalties, _CHOICE_FOLDS)
+    place, ngrams = penalties.index(best), 1
+    near = penalties[max(0, place - 1) : place + 2]
+    of_pairs, loss_of_pairs = penalty(_vectors(2).fit_transform(x), y, seed, near, _CHOICE_FOLDS)
+    if loss_of_pairs < loss:
+        best, ngrams = of_pairs, 2
     folds = calibrated_folds(make_pipeline(_vectors(ngrams), LogisticRegression(C=best, max_iter=1000)), x, y, seed)
     chosen = f"{'words' if ngrams == 1 else 'words and pairs'}, C {best:g}, {folds.calibration}"
     return TrainedOnTexts(lambda rows: folds.predict_proba(np.array(rows, dtype=object)), chosen, folds.choice_seconds)
