@@ -44,6 +44,20 @@ def test_train_predict_evaluate(place: Path) -> None:
     assert "90 examples, 2 classes; labels from 'label'" in done.stderr
 
 
+def test_a_column_called_like_one_of_classes_is_the_target(place: Path) -> None:
+    text = (place / "data.csv").read_text()
+    (place / "named.csv").write_text(text.replace("kind", "Class", 1))
+    done = call("train", "named.csv", "--method", "logistic-regression", "--no-report", "-o", "m")
+    assert done.exit_code == 0, done.output
+    assert "Learning to predict the column 'Class'; to predict another, use --target." in done.output
+    assert load(place / "m").target == "Class"
+    (place / "named.csv").write_text(text.replace("kind", "Class", 1).replace("seen", "label", 1))
+    done = call("train", "named.csv", "-o", "m")
+    assert done.exit_code == 2
+    assert "Expected --target to name the column of the classes" in done.output
+    assert call("train", "named.csv", "--method", "logistic-regression", "--ignore", "label", "-o", "m").exit_code == 0
+
+
 def test_flags_win_over_the_file_of_settings(place: Path) -> None:
     (place / "s.toml").write_text('target = "kind"\nscheme = "fnn"\nepochs = 3\nseed = 7\nignore = ["seen"]\n')
     done = call("train", "data.csv", "--config", "s.toml", "--epochs", "2", "--out", "m")

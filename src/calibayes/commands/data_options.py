@@ -26,7 +26,7 @@ def argument(help: str, default: str | bool = False) -> Any:
 
 Data = Annotated[Path, argument(_DATA)]
 OwnData = Annotated[Path | None, argument(_DATA, "images that come with calibayes")]
-Target = Annotated[str | None, option("The column that holds the classes.")]
+Target = Annotated[str | None, option("The column that holds the classes.", "one called label, target, class or the like")]
 Text = Annotated[list[str] | None, option("A text column to learn from; may be repeated.", "all columns")]
 Ignore = Annotated[list[str] | None, option("A column to ignore; may be repeated.")]
 Categorical = Annotated[list[str] | None, option("A column of numbers that are categories, like postcodes; may be repeated.")]

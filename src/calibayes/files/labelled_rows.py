@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+from calibayes.data.predictions.find_columns import LABEL_NAMES
 from calibayes.errors import InvalidArgumentError
 from calibayes.files.read_rows import LABEL, TEXT, read_rows
 from calibayes.files.settings import DataSettings
@@ -39,12 +40,22 @@ def read_labelled(path: Path, settings: DataSettings, group: str | None = None, 
     rows, total = read_rows(path, settings, max_rows=settings.max_rows, seed=settings.seed)
     names = rows.table.column_names
     settings = replace(settings, text=(TEXT,)) if folder and TEXT in names else settings
+    found = [] if settings.target is not None else _likely_targets(names, settings, group, time)
+    if len(found) == 1:
+        settings = replace(settings, target=found[0])
     target = _check_columns(names, path, settings, group, time)
     images = folder and not settings.text
     _check_effects(settings, images=images)
     labels = labels_of(rows, target, settings.drop_rare)
     drawn = [f"{len(rows.rows):,} of {total:,} rows, drawn by seed {settings.seed}."] if len(rows.rows) < total else []
-    return LabelledRows(rows.take(labels.rows), labels, settings, target, images, [*labels.notes, *drawn])
+    detected = [f"Learning to predict the column {shown(target)}; to predict another, use --target."] if found else []
+    return LabelledRows(rows.take(labels.rows), labels, settings, target, images, [*detected, *labels.notes, *drawn])
+
+
+def _likely_targets(names: list[str], settings: DataSettings, group: str | None, time: str | None) -> list[str]:
+    """Return the columns that are called like one of classes, and have no other purpose."""
+    taken = {*settings.text, *settings.ignore, *settings.categorical, group, time}
+    return [name for name in names if name.strip().lower() in LABEL_NAMES and name not in taken]
 
 
 def _for_folder(settings: DataSettings) -> DataSettings:
