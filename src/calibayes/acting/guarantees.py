@@ -118,15 +118,17 @@ class Guarantees:
         threshold, asked = self.threshold, self.request.certify
         assert threshold is not None
         assert asked is not None
-        by_class = isinstance(threshold, ClassThresholds)
-        answered = sum(each.answered for each in threshold.thresholds) if by_class else threshold.answered
+        if isinstance(threshold, ClassThresholds):
+            value, values = None, threshold.values
+            answered = sum(each.answered for each in threshold.thresholds)
+        else:
+            value, values, answered = threshold.value, None, threshold.answered
         return {
             "measure": asked.measure,
             "target": asked.target,
             "certainty": asked.certainty,
-            "value": None if by_class else threshold.value,
-            "values": threshold.values if by_class else None,
-            "certified": any(value is not None for value in (threshold.values if by_class else [threshold.value])),
+            "value": value,
+            "class_values": values,
             "answered": answered,
             "coverage": _with_ends(threshold.coverage, clopper_pearson(answered, self.rows)),
             "statements": self.statements(class_names)[0 if self.sets is None else 1 :],

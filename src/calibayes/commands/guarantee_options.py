@@ -7,7 +7,10 @@ from typing import Annotated
 
 from calibayes.commands.data_options import option
 
-__all__ = ["Certify", "Costs", "Sets", "SetsByClass", "SetsScore"]
+__all__ = ["NAMES", "Certify", "Costs", "Sets", "SetsByClass", "SetsScore"]
+
+NAMES = ("sets", "sets_score", "sets_by_class", "certify", "costs")
+"""The parameters of a command that have these options."""
 
 Sets = Annotated[float | None, option("Prediction sets that hold the true class this often, like 0.9.")]
 SetsScore = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from calibayes.tables import TableOptions
 if TYPE_CHECKING:
     from calibayes.files.settings import TrainSettings
 
-__all__ = ["check_guarantees", "request_of", "request_to_train", "share_to_set_aside"]
+__all__ = ["check_guarantees", "request_of", "request_to_evaluate", "request_to_train", "share_to_set_aside"]
 
 _SHARE = 0.2
 
@@ -44,6 +45,20 @@ def request_to_train(settings: TrainSettings, classes: tuple[str, ...]) -> Guara
     """Return what the settings of a training ask for, with the costs that they name."""
     names = ("sets", "sets_score", "sets_by_class", "certify", "costs")
     return request_of(classes, TableOptions(), **{name: getattr(settings, name) for name in names})
+
+
+def request_to_evaluate(classes: tuple[str, ...], options: Mapping[str, Any], **asked: Any) -> GuaranteeRequest:
+    """Return what is asked of predictions from anywhere.
+
+    Args:
+        classes: the names of the classes; none if only confidences are known.
+        options: of the text of a file of costs, by the names of `TableOptions`.
+        asked: ``sets``, ``sets_score``, ``sets_by_class``, ``certify`` and ``costs``.
+    """
+    if asked["costs"] is not None and (asked["certify"] is None or not classes):
+        what = "--certify cost=… with --costs" if classes else "no --costs for confidences without the probabilities of classes"
+        raise InvalidArgumentError(f"Expected {what}, but got --costs {str(asked['costs'])!r}.")
+    return request_of(classes, TableOptions(**options), **asked)
 
 
 def request_of(

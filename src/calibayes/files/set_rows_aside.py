@@ -48,8 +48,8 @@ def set_rows_aside(found: LabelledRows, settings: TrainSettings) -> SplitForCali
     missing = np.setdiff1d(found.labels.codes, found.labels.codes[training])
     if len(missing):
         raise DataError(
-            f"With {counted(len(aside), 'row')} set aside, no row of class {shown(found.labels.classes[missing[0]])} is left to "
-            "train on. Set fewer aside (--set-aside), or add rows."
+            f"With {counted(len(aside), 'row')} set aside, no row of class {shown(found.labels.classes[missing[0]])} is left "
+            "to train on. Set fewer aside (--set-aside), or add rows."
         )
     notes = [f"{counted(len(aside), 'row')} set aside, which nothing in training sees, to calibrate sets and thresholds."]
     dropped = len(every) - len(aside) - len(training)
