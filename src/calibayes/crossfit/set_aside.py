@@ -21,10 +21,10 @@ _MOST_PARTS = 20
 
 
 def check_share(share: float) -> float:
-    """Return the share of rows to set aside, from 1 % to 50 %; raise `InvalidArgumentError` if it is not."""
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.01 <= share <= 0.5:
+    """Return the share of rows to set aside, from 5 % to 50 %; raise `InvalidArgumentError` if it is not."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.05 <= share <= 0.5:
         raise InvalidArgumentError(
-            f"Expected `set_aside` to be a share of the rows from 0.01 to 0.5, such as 0.2, but got {share!r}."
+            f"Expected `set_aside` to be a share of the rows from 0.05 to 0.5, such as 0.2, but got {share!r}."
         )
     return float(share)
 
@@ -36,7 +36,7 @@ def rows_to_set_aside(labels: Ints, share: float, *, seed: int, groups: Ints | N
 
     Args:
         labels: the class of each row.
-        share: of the rows, to a twentieth or so.
+        share: of the rows; that of a class is rounded.
         seed: of the draw.
         groups: a number for each row; rows with the same number are never on both sides.
         most: how many rows at most.
@@ -48,7 +48,6 @@ def rows_to_set_aside(labels: Ints, share: float, *, seed: int, groups: Ints | N
     """
     units = np.arange(len(labels)) if groups is None else np.unique(groups, return_inverse=True)[1]
     part = Fraction(check_share(share)).limit_denominator(_MOST_PARTS)
-    part = part if part > 0 else Fraction(1, _MOST_PARTS)
     rng = np.random.default_rng(derived_seed(seed, "set aside"))
     folds = stratified_folds(labels, min(part.denominator, len(labels)), seed=int(rng.integers(2**31)), groups=groups)
     # Which of the folds must not depend on their order: the rows of a small class are in the first ones.
