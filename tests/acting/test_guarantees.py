@@ -56,7 +56,7 @@ def test_each_part_is_what_it_is_by_itself() -> None:
 
 
 def test_the_coverage_that_is_shown_is_of_rows_that_did_not_calibrate() -> None:
-    """On the rows that calibrated them, sets of n rows cover at least ceil((n + 1) level) / n of these: always above the level."""
+    """On the n rows that calibrated them, sets cover at least ceil((n + 1) level) of these: always more than the level."""
     shown, own = [], []
     for seed in range(60):
         probs, labels = drawn(40, seed)
@@ -175,7 +175,7 @@ def test_what_cannot_be_certified_is_named(text: str, message: str) -> None:
 def test_requests_that_contradict_themselves_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="`sets`"):
         GuaranteeRequest(sets=1.0)
-    with pytest.raises(InvalidArgumentError, match="Unknown score of sets 'lacs'. Did you mean 'lac'?"):
+    with pytest.raises(InvalidArgumentError, match=r"Unknown score of sets 'lacs'. Did you mean 'lac'\?"):
         GuaranteeRequest(sets=0.9, score="lacs")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="Expected --costs"):
         GuaranteeRequest(certify=CertifyRequest("cost", 1.0))

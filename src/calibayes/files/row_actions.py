@@ -50,7 +50,8 @@ class RowActions:
             raise InvalidArgumentError(
                 "Expected one of --abstain-below, a threshold by hand, and --certify, a certified one, but got both."
             )
-        same_samples = not model.posterior.random or samples in (None, model.samples)
+        random = any(member.random for member in model.posterior.members)
+        same_samples = not random or samples in (None, model.samples)
         same = same_samples and temperature == model.calibrated
         base = None if model.set_aside is None else model.set_aside.request
         if base is not None and abstain_below is not None:
