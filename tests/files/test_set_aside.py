@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, value: Any, message:
     trained().model.save(tmp_path / "m")
     tree = read_tree(tmp_path / "m", KIND)
     old = tree["set_aside"][name]
-    changes = {("probs", None): lambda: old * 0.5, ("outsiders", "unsorted"): lambda: old.flip(0)}
+    changes: dict[tuple[str, Any], Callable[[], Any]] = {
+        ("probs", None): lambda: old * 0.5,
+        ("outsiders", "unsorted"): lambda: old.flip(0),
+    }
     changes["outsiders", "nan"] = lambda: torch.full_like(old, float("nan"))
     key = (name, value if isinstance(value, str) or value is None else "")
     tree["set_aside"][name] = changes[key]() if key in changes else value
