@@ -192,7 +192,7 @@ def test_other_samples_or_another_temperature_are_refused_or_left_out(tmp_path: 
     frame, _, notes = predicted(model, path, samples=2)
     assert "set" not in frame
     assert "outsider" not in frame
-    assert any("Without the sets of the training" in note for note in notes)
+    assert any("Left out: the sets of the training" in note for note in notes)
     assert any("No column 'outsider'" in note for note in notes)
     frame, _, _ = predicted(model, path, temperature=False)
     assert "set" not in frame

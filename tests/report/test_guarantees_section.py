@@ -127,6 +127,7 @@ def test_the_report_on_a_training_has_the_section_of_its_rows_set_aside() -> Non
     assert found.measured is not None
     assert repr(found.measured.coverage) in numbers(section(page))
     assert "300" in numbers(section(page))
+    assert "These were set aside" in section(page).text
     assert not [node for node in parsed(render_training_report(trainings.five())) if node.attributes.get("id") == "guarantees"]
 
 

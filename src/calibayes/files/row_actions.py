@@ -111,7 +111,7 @@ class RowActions:
         left = [name for name, value in names.items() if value is not None and name not in typed]
         if left:
             what = " and ".join({"sets": "sets", "certify": "certified threshold"}[name] for name in left)
-            self.notes.append(f"Without the {what} of the training, which hold for its own samples and temperature alone.")
+            self.notes.append(f"Left out: the {what} of the training, valid only for its own samples and temperature.")
 
 
 def joined_set(names: Any) -> str:
