@@ -90,6 +90,14 @@ def test_a_margin_makes_sets_larger_and_answers_fewer() -> None:
         assert fewer.sum() < more.sum()
 
 
+def test_a_margin_leaves_alone_what_decides_everything() -> None:
+    probs, labels = drawn(300)
+    found = calibrate_guarantees(GuaranteeRequest(certify=CertifyRequest("accuracy", 0.1)), probs, labels)
+    assert isinstance(found.threshold, Threshold)
+    assert found.threshold.value == 0
+    assert found.widened(0.01).threshold == found.threshold
+
+
 def test_tied_predictions_that_differ_in_the_last_digit_stay_covered() -> None:
     """All rows have one of two predictions: what is computed again may not fall on the other side of a threshold."""
     probs = torch.tensor([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]]).repeat(100, 1)

@@ -24,7 +24,7 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
     script, commands = re.fullmatch(r"python - <<'END'\n(.*)\nEND\n(.*)", block, flags=re.DOTALL).groups()  # type: ignore[union-attr]
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
-    printed = {}
+    printed: dict[str, str] = {}
     for command in commands.splitlines():
         name, *words = shlex.split(command)
         assert name == "calibayes"

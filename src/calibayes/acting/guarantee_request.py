@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, final, get_args
 
 from calibayes.acting.conformal_scores import ScoreName
 from calibayes.acting.decisions import ABSTAIN
@@ -17,6 +17,7 @@ Measure = Literal["accuracy", "precision", "cost"]
 _CERTAINTY = "certainty"
 
 
+@final
 @dataclass(frozen=True)
 class CertifyRequest:
     """A threshold to certify: that decisions reach an accuracy, a precision of each class, or stay below a mean cost.
@@ -76,6 +77,7 @@ class CertifyRequest:
         return f"{self.measure}={self.target!r},{_CERTAINTY}={self.certainty!r}"
 
 
+@final
 @dataclass(frozen=True)
 class CostTable:
     """What each action costs for each true class.
@@ -95,6 +97,7 @@ class CostTable:
         return {"actions": list(self.actions), "costs": [list(row) for row in self.costs], "abstain_cost": self.abstain_cost}
 
 
+@final
 @dataclass(frozen=True)
 class GuaranteeRequest:
     """Everything that is asked of predictions.

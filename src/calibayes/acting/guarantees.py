@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, final
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ __all__ = ["Guarantees", "calibrate_guarantees", "certify_pairs", "decisions_by_
 AnyThreshold = Threshold | ClassThresholds | CostThreshold
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class Guarantees:
     """Calibrated sets and a certified threshold; `calibrate_guarantees` makes them.
@@ -225,7 +226,8 @@ def _threshold(request: GuaranteeRequest, probs: Tensor, targets: Tensor, seed: 
 
 
 def _stricter(threshold: Threshold, margin: float) -> Threshold:
-    return threshold if threshold.value is None else replace(threshold, value=threshold.value + margin)
+    # At zero everything is decided, with or without rounding.
+    return replace(threshold, value=threshold.value + margin) if threshold.value else threshold
 
 
 def _with_ends(value: float, ends: Interval) -> dict[str, float]:

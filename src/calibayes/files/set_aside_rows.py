@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, final, get_args
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ _MOST_ACTIONS = 1000
 _ROUNDING = 1e-6  # of probabilities that are computed in another batch, or stored in float32
 
 
+@final
 @dataclass(frozen=True, eq=False)
 class SetAsideRows:
     """Predictions of the rows that were set aside, and what the model was trained for.
