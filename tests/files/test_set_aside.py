@@ -38,23 +38,23 @@ def test_rows_are_set_aside_only_if_asked_for(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "t.csv", drawn_rows(100), HEADER)
     assert split(path).aside is None
     for others, count in (({"sets": 0.9}, 20), ({"certify": "accuracy=0.9"}, 20), ({"set_aside": 0.3}, 30)):
-        training, aside, notes = split(path, **others)
+        training, aside = split(path, **others)
         assert aside is not None
         assert abs(len(aside.labels.codes) - count) <= 2
         assert len(aside.labels.codes) + len(training.labels.codes) == 100
         assert not set(aside.rows.rows) & set(training.rows.rows)
-        assert f"{len(aside.labels.codes)} rows set aside" in notes[0]
+        assert f"{len(aside.labels.codes)} rows set aside" in training.notes[-1]
         assert aside.labels.classes == training.labels.classes == CLASSES
 
 
 def test_groups_and_copies_are_never_on_both_sides(tmp_path: Path) -> None:
     body = [[*row, f"g{place % 40}"] for place, row in enumerate(drawn_rows(200))]
     path = write_csv(tmp_path / "t.csv", body, (*HEADER, "owner"))
-    training, aside, _ = split(path, sets=0.9, group="owner")
+    training, aside = split(path, sets=0.9, group="owner")
     assert aside is not None
     assert not set(cells(training, "owner")) & set(cells(aside, "owner"))
     path = write_csv(tmp_path / "copies.csv", drawn_rows(100) * 2, HEADER)
-    training, aside, _ = split(path, sets=0.9)
+    training, aside = split(path, sets=0.9)
     assert aside is not None
     assert not set(cells(training, "x")) & set(cells(aside, "x"))
 
@@ -63,14 +63,14 @@ def test_with_times_the_latest_rows_are_set_aside_and_their_groups_leave_trainin
     rng = np.random.default_rng(0)
     body = [[*row, str(day), f"g{rng.integers(300)}"] for row, day in zip(drawn_rows(200), rng.permutation(200), strict=True)]
     path = write_csv(tmp_path / "t.csv", body, (*HEADER, "day", "owner"))
-    training, aside, _ = split(path, sets=0.9, time="day")
+    training, aside = split(path, sets=0.9, time="day")
     assert aside is not None
     assert sorted(map(int, cells(aside, "day"))) == list(range(160, 200))
-    training, aside, notes = split(path, sets=0.9, time="day", group="owner")
+    training, aside = split(path, sets=0.9, time="day", group="owner")
     assert aside is not None
     assert not set(cells(training, "owner")) & set(cells(aside, "owner"))
     assert len(training.labels.codes) < 160
-    assert "of the same groups, or like them: left out" in notes[1]
+    assert "of the same groups, or like them: left out" in training.notes[-1]
     same = write_csv(tmp_path / "same.csv", [[*row, "1"] for row in drawn_rows(50)], (*HEADER, "day"))
     with pytest.raises(DataError, match="have the last time"):
         split(same, sets=0.9, time="day")
@@ -84,7 +84,7 @@ def test_nothing_in_training_sees_them(tmp_path: Path) -> None:
     body = drawn_rows(200)
     settings = {**QUICK, "sets": 0.9, "seed": 3}
     first = train(write_csv(tmp_path / "t.csv", body, HEADER), **settings).model
-    _, aside, _ = split(tmp_path / "t.csv", sets=0.9, seed=3)
+    _, aside = split(tmp_path / "t.csv", sets=0.9, seed=3)
     assert aside is not None
     for row in aside.rows.rows:
         body[row][0] = f"{1000 + row}"

@@ -22,11 +22,10 @@ Ints = npt.NDArray[np.int64]
 
 
 class SplitForCalibration(NamedTuple):
-    """The rows to train on, those that were set aside (None if not asked for), and notes for the user."""
+    """The rows to train on, with notes for the user on the others, and those that were set aside; None if not asked for."""
 
     training: LabelledRows
     aside: LabelledRows | None
-    notes: tuple[str, ...] = ()
 
 
 def set_rows_aside(found: LabelledRows, settings: TrainSettings) -> SplitForCalibration:
@@ -51,11 +50,14 @@ def set_rows_aside(found: LabelledRows, settings: TrainSettings) -> SplitForCali
             f"With {counted(len(aside), 'row')} set aside, no row of class {shown(found.labels.classes[missing[0]])} is left "
             "to train on. Set fewer aside (--set-aside), or add rows."
         )
-    notes = [f"{counted(len(aside), 'row')} set aside, which nothing in training sees, to calibrate sets and thresholds."]
+    notes = [
+        *found.notes,
+        f"{counted(len(aside), 'row')} set aside, which nothing in training sees, to calibrate sets and thresholds.",
+    ]
     dropped = len(every) - len(aside) - len(training)
     if dropped:
         notes.append(f"{counted(dropped, 'earlier row')} of the same groups, or like them: left out.")
-    return SplitForCalibration(found.take(training), found.take(aside), tuple(notes))
+    return SplitForCalibration(found.take(training)._replace(notes=notes), found.take(aside))
 
 
 def _drawn(found: LabelledRows, links: RowLinks, share: float, seed: int) -> Ints:

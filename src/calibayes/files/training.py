@@ -120,9 +120,9 @@ def train(
     found = read_labelled(Path(path), chosen, chosen.group, chosen.time)
     chosen = replace(chosen, target=found.settings.target, text=found.settings.text)
     request = request_to_train(chosen, found.labels.classes)
-    found, aside, set_aside_notes = set_rows_aside(found, chosen)
+    found, aside = set_rows_aside(found, chosen)
     data, plan = _encoded(found, chosen)
-    for note in (*data.notes, *set_aside_notes, *plan.notes, *_left_out(data, chosen), _opening(data, plan, chosen)):
+    for note in (*data.notes, *plan.notes, *_left_out(data, chosen), _opening(data, plan, chosen)):
         say(note)
     other = None if chosen.test_file is None else read_test_rows(Path(chosen.test_file), data, chosen)
     classifier = _learned(data, plan, chosen, say)
