@@ -15,6 +15,8 @@ from calibayes.acting.detection import Detection, detection
 from calibayes.acting.exact_bounds import clopper_pearson
 from calibayes.acting.exchangeability import ExchangeabilityTest, same_distribution
 from calibayes.acting.feature_distance import FeatureDistance, features_of
+from calibayes.acting.guarantee_request import CertifyRequest, CostTable, GuaranteeRequest
+from calibayes.acting.guarantees import Guarantees, calibrate_guarantees
 from calibayes.acting.outsiders import Energy, energy_scores, outsider_scores
 from calibayes.acting.prediction_sets import PredictionSets, conformal_sets, examples_needed
 from calibayes.acting.selective_outsiders import SelectiveWithOutsiders, selective_with_outsiders
@@ -25,9 +27,11 @@ from calibayes.acting.without_labels import ExpectedAccuracy, expected_accuracy
 
 __all__ = [
     "ActingWarning",
+    "CertifyRequest",
     "ClassThresholds",
     "ConformalScore",
     "CostDecisions",
+    "CostTable",
     "CostThreshold",
     "CrossConformalSets",
     "Detection",
@@ -35,11 +39,14 @@ __all__ = [
     "ExchangeabilityTest",
     "ExpectedAccuracy",
     "FeatureDistance",
+    "GuaranteeRequest",
+    "Guarantees",
     "PredictionSets",
     "SelectiveWithOutsiders",
     "SetCoverage",
     "ShiftMonitor",
     "Threshold",
+    "calibrate_guarantees",
     "certify_class_thresholds",
     "certify_cost",
     "certify_threshold",

@@ -19,7 +19,7 @@ _ROUNDING = 1e-5  # a mean of softmaxes in float32 may be above 1 by this
 
 
 class ActingWarning(UserWarning):
-    """A guarantee holds, but says little: there are too few calibration examples; the message says how many are needed."""
+    """A guarantee that says less than was asked for, such as for lack of calibration examples; the message says what to do."""
 
 
 def read_probabilities(probs: Array | Predictive, name: str = "probs") -> Tensor:

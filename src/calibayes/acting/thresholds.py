@@ -89,7 +89,7 @@ class Threshold:
                 f"With {self.rows_needed} error-free rows above a threshold, one could be."
             )
         return (
-            f"Decisions of a confidence above {self.value:.4g} have at least the asked {target}. In the calibration rows these "
+            f"Decisions of a confidence above {self.value:.6g} have at least the asked {target}. In the calibration rows these "
             f"are {self.answered:,} of {self.rows:,} ({100 * self.coverage:.1f} %), of which {self.errors:,} were wrong."
         )
 

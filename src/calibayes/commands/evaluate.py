@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands import guarantee_options as guarantee
 from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console, typed_command
@@ -47,6 +48,11 @@ def evaluate(
     replicates: Annotated[int, typer.Option(help="The number of bootstrap samples for the intervals.")] = 1000,
     seed: Annotated[int, typer.Option(help="The random seed of the bootstrap.")] = 0,
     target_accuracy: Annotated[float, typer.Option(help="The accuracy to report the coverage at.")] = 0.95,
+    sets: guarantee.Sets = None,
+    sets_score: guarantee.SetsScore = None,
+    sets_by_class: guarantee.SetsByClass = None,
+    certify: guarantee.Certify = None,
+    costs: guarantee.Costs = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page with tables and diagrams to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every number as JSON instead of tables.")] = False,
 ) -> None:
@@ -59,6 +65,11 @@ def evaluate(
     language model; they are found by the names confidence and correct.
 
         calibayes evaluate predictions.csv --report page.html
+
+    If the classifier has not seen the rows, they can also calibrate what to do with its predictions: --sets 0.9 for sets that
+    hold the true class 90 % of the time, --certify accuracy=0.95 for the confidence above which 95 % of the answers are right:
+
+        calibayes evaluate predictions.csv --certify accuracy=0.95
     """
     from calibayes.checks import fraction, positive_integer
     from calibayes.data.predictions import align, read_predictions
@@ -70,7 +81,7 @@ def evaluate(
     from calibayes.report.study_text import show
 
     if report is not None:
-        check_output_path("--report", report, files, "the predictions to evaluate")
+        check_output_path("--report", report, [*files, *([] if costs is None else [costs])], "the predictions to evaluate")
     positive_integer("--bins", bins, MOST_BINS)
     positive_integer("--replicates", replicates, MOST_REPLICATES)
     fraction("--level", level)
@@ -81,6 +92,12 @@ def evaluate(
     )
     options = given.typed_in(ctx, ("label", "columns", "logits", "weights", "id", "positive")) | read_options
     tables = [] if pairs else align([read_predictions(path, **options) for path in files])
+    request = None
+    asked = {name: ctx.params[name] for name in guarantee.NAMES}
+    if any(value is not None for value in asked.values()):
+        from calibayes.files.guarantee_settings import request_to_evaluate
+
+        request = request_to_evaluate(tables[0].class_names if tables else (), read_options, **asked)
     aside = status_console()
     for table in pairs or tables:
         print_line(aside, f"{table.path}: {table.describe()}")
@@ -96,6 +113,7 @@ def evaluate(
         replicates=replicates,
         seed=seed,
         target_accuracy=target_accuracy,
+        guarantees=request,
         origin={"command": typed_command(), "files": [str(table.path) for table in pairs or tables]},
     )
     if report is not None:  # before anything is printed: a reader of the output may close the pipe

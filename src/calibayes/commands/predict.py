@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands import guarantee_options as guarantee
 from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
 from calibayes.terminal import print_line, status_console, stdout_console
@@ -24,6 +25,11 @@ def predict(
         "predictions.csv"
     ),
     abstain_below: Annotated[float | None, option("Abstain where the confidence is lower: leave the decision empty.")] = None,
+    sets: guarantee.Sets = None,
+    sets_score: guarantee.SetsScore = None,
+    sets_by_class: guarantee.SetsByClass = None,
+    certify: guarantee.Certify = None,
+    costs: guarantee.Costs = None,
     temperature: Annotated[
         bool | None,
         option(
@@ -48,16 +54,33 @@ def predict(
 
         calibayes predict flowers.model new.csv -o out.csv --abstain-below 0.8
 
+    A model that was trained with --sets, --certify or --set-aside can say more: a set of classes that holds the true one as
+    often as you ask (--sets 0.9), decisions that are right as often as you ask, and none elsewhere (--certify accuracy=0.95),
+    and how unlike the known rows each row is (outsider, from 0 to 1). What it was trained for is the default.
+
     If the file has the true classes, run calibayes evaluate out.csv to find out how far the confidence can be trusted.
     """
 
     from calibayes.files import load, predict_file
 
-    check_output_path("--out", out, [path for path in (model, data) if path.is_file()], "the model or the data to read")
+    inputs = [path for path in (model, data, costs) if path is not None and path.is_file()]
+    check_output_path("--out", out, inputs, "the model or the data to read")
     console, aside = stdout_console(), status_console()
-    options = given.typed_in(ctx, ("target", "keep", "abstain_below", "temperature", "samples", *given.TABLE_OPTIONS))
+    names = (
+        "target",
+        "keep",
+        "abstain_below",
+        "sets",
+        "sets_score",
+        "sets_by_class",
+        "certify",
+        "costs",
+        "temperature",
+        "samples",
+    )
+    options = given.typed_in(ctx, (*names, *given.TABLE_OPTIONS))
     done = predict_file(load(model), data, out, say=lambda line: print_line(aside, line), **options)
-    abstained = "" if abstain_below is None else f" Abstained on {done.abstained:,}."
+    abstained = f" Abstained on {done.abstained:,}." if done.abstains else ""
     print_line(console, f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %.{abstained}\nWritten: {out}")
     if done.labelled:
         print_line(console, f"Next: calibayes evaluate {shlex.quote(str(out))}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibayes.commands import data_options as given
+from calibayes.commands import guarantee_options as guarantee
 from calibayes.commands.data_options import option
 from calibayes.commands.methods import method_settings
 from calibayes.commands.output_paths import check_output_path
@@ -42,6 +43,15 @@ def train(
     group: Annotated[str | None, option("A column; rows with the same value stay on one side of every split.")] = None,
     time: Annotated[str | None, option("A column of dates or numbers; rows are predicted from earlier ones alone.")] = None,
     test_file: Annotated[str | None, option("A file of other rows to compute the scores on.", "held-out rows")] = None,
+    sets: guarantee.Sets = None,
+    sets_score: guarantee.SetsScore = None,
+    sets_by_class: guarantee.SetsByClass = None,
+    certify: guarantee.Certify = None,
+    costs: guarantee.Costs = None,
+    set_aside: Annotated[
+        float | None,
+        option("The share of the rows to keep out of training, for sets and thresholds.", "0.2 with --sets or --certify"),
+    ] = None,
     set_: Annotated[
         list[str] | None, option("Set an option of the method, like members=3; may be repeated.", False, "--set")
     ] = None,
@@ -79,6 +89,9 @@ def train(
 
     All rows train and all rows measure: each member of an ensemble is trained without a part of the rows, which it then
     predicts. Several methods are tried in this way, and the best is taken. Press Ctrl-C to stop with the best so far.
+
+    With --sets 0.9, predictions will have a set of classes that holds the true one 90 % of the time; with --certify
+    accuracy=0.95, they will abstain where 95 % cannot be guaranteed. Both set a share of the rows aside (--set-aside).
     """
 
     from calibayes.files import TrainSettings, train
@@ -86,11 +99,12 @@ def train(
     from calibayes.files.settings import read_settings
 
     typed = given.typed_in(ctx, [name for name in ctx.params if name not in _OTHERS])
+    typed |= {} if costs is None else {"costs": str(costs)}
     read: dict[str, Any] = {} if config is None else read_settings(config)
     settings = TrainSettings.of({**read, **typed, **_set(set_, read.get("method_settings", {}))})
     page = None if no_report else report or out.with_suffix(".report.html" if out.suffix == ".html" else ".html")
-    other = None if settings.test_file is None else Path(settings.test_file)
-    inputs = [path for path in (data, config, other) if path is not None and path.is_file()]
+    others = [Path(name) for name in (settings.test_file, settings.costs) if name is not None]
+    inputs = [path for path in (data, config, *others) if path is not None and path.is_file()]
     check_output_path("--out", out, inputs, "the data or settings to read")
     if page is not None:
         check_output_path("--report", page, [*inputs, out], "the data or settings to read, or the model")
@@ -126,11 +140,14 @@ def _set(words: list[str] | None, read: dict[str, Any]) -> dict[str, Any]:
 def _show(console: Any, trained: Trained, data: Path, out: Path, page: Path | None) -> None:
     """Print what was taken and why, its scores, and the next command to type."""
     from calibayes.files.summary_text import attempts_table, closing_words, opening_words, scores_table, scores_title
+    from calibayes.report.guarantees_text import guarantees_text
 
     print_line(console, f"{opening_words(trained)}\n\n{scores_title(trained)}")
     for table in (scores_table(trained), attempts_table(trained)):
         if table is not None:
             print_results(console, table)
+    if trained.guarantees is not None:
+        print_line(console, guarantees_text(trained.guarantees, trained.data.classes))
     new = f"new{''.join(data.suffixes)}" if not data.is_dir() else "folder"
     following = f"calibayes predict {shlex.quote(str(out))} {new} -o predictions.csv"
     written = "" if page is None else f" and {page}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,19 +13,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from calibayes.acting import ConformalScore, Threshold
+from calibayes.acting.conformal_scores import ScoreName
 from calibayes.calibration.measures import Measure
-from calibayes.device_precision import widest_float
 from calibayes.estimator.classifier_network import NetworkChoice
 from calibayes.estimator.classifier_settings import OptimizerClass, Weight
 from calibayes.estimator.cross_fitting import Tried
 from calibayes.estimator.distinct_examples import Floats
 from calibayes.estimator.example_uncertainty import Uncertainty
-from calibayes.estimator.fit_by_folds import fit_by_folds, predicted_blocks
+from calibayes.estimator.fit_by_folds import fit_by_folds
 from calibayes.estimator.fit_once import fit_once
+from calibayes.estimator.guaranteed_sets import decision_threshold, predict_set
+from calibayes.estimator.member_predictions import predictive_of
 from calibayes.estimator.method_choice import named_method
+from calibayes.estimator.set_aside_fit import SetAside, fit_without_some
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import Scaling
-from calibayes.predictive import Predictive, predict, samples_for
+from calibayes.predictive import Predictive
 from calibayes.recipes.choosing import ChoiceMonitor
 from calibayes.training import EarlyStopping
 
@@ -84,6 +88,8 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: where to train and predict; by default a GPU if there is one.
         random_state: a number, or a ``numpy.random.RandomState``; ``None`` draws a number from NumPy's global one.
         verbose: show the progress of training on standard error.
+        set_aside: a share of the rows, such as 0.2, that nothing in training sees, for `predict_set` and
+            `decision_threshold`; rows of one group, and copies of a row, are never on both sides.
 
     Attributes:
         classes_: the classes, in the order of the columns of `predict_proba`.
@@ -93,6 +99,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         out_of_fold_: probabilities of the training rows by members, a scaling and a choice that the row had no part in: scores
             of them are honest, and conservative, since single members predict them. NaN for a row that was never held out.
         scaling_: the `calibayes.posthoc.Scaling` of the ensemble's probabilities; ``None`` with ``cv=None``.
+        set_aside_: the numbers, probabilities and class indices of the rows that were set aside; ``None`` without them.
         history_: with ``cv=None``, the `calibayes.History` of the training.
         lam_: $\lambda$, given or chosen; zero for a method without; with ``cv=None``, as all that follow.
         beta_: $\beta$, likewise.
@@ -117,6 +124,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     attempts_: list[Tried]
     scaling_: Scaling | None
     scaler_: StandardScaler | None
+    set_aside_: SetAside | None
     lam_: float
     beta_: float
     _seed: int
@@ -151,6 +159,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str | torch.device | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
+        set_aside: float | None = None,
     ) -> None:
         self.method = method
         self.network = network
@@ -178,6 +187,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.set_aside = set_aside
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -195,10 +205,12 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             groups: rows of the same group are never in different folds; for ``cv`` of any kind but ``None``.
         """
         method = named_method(self)
-        if self.cv is None:
-            fit_once(self, str(method), X, y, sample_weight, groups)
+        fit = partial(fit_by_folds, self, method) if self.cv is not None else partial(fit_once, self, str(method))
+        self.set_aside_ = None
+        if self.set_aside is None:
+            fit(X, y, sample_weight, groups)
         else:
-            fit_by_folds(self, method, X, y, sample_weight, groups)
+            fit_without_some(self, fit, X, y, sample_weight, groups)
         return self
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
@@ -230,21 +242,45 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return Uncertainty.of(self._predictive(X), self.scaling_)
 
+    def predict_set(
+        self,
+        X: Any,  # noqa: N803
+        coverage: float = 0.9,
+        score: ScoreName | ConformalScore = "lac",
+        by_class: bool = False,
+    ) -> npt.NDArray[np.bool_]:
+        """The classes that each row may have, as booleans ``[n, K]``: sets that hold the true class as often as asked for.
+
+        With ``set_aside`` the coverage is guaranteed, on average over calibration samples. Without it, sets are
+        cross-conformal, with the weaker guarantee that an `ActingWarning` states.
+
+        Args:
+            X: the rows.
+            coverage: how often sets hold the true class.
+            score: ``"lac"`` for the smallest sets, ``"aps"`` or ``"raps"`` for larger ones where a row is hard.
+            by_class: reach the coverage for each class; needs ``set_aside``.
+
+        Examples:
+            >>> from sklearn.datasets import load_iris
+            >>> x, y = load_iris(return_X_y=True)
+            >>> classifier = CalibayesClassifier("logistic-regression", set_aside=0.3, random_state=0).fit(x[::2], y[::2])
+            >>> sets = classifier.predict_set(x[1::2], coverage=0.9)
+            >>> sets.shape, float(sets[range(75), y[1::2]].mean()) > 0.85
+            ((75, 3), True)
+        """
+        check_is_fitted(self, "posterior_")
+        return predict_set(self, X, coverage, score, by_class)
+
+    def decision_threshold(self, accuracy: float = 0.95, certainty: float = 0.9) -> Threshold:
+        """The confidence above which predictions are right as often as asked for, certified on rows that were set aside.
+
+        Args:
+            accuracy: to be reached among the rows whose confidence is above the threshold.
+            certainty: of the guarantee.
+        """
+        check_is_fitted(self, "posterior_")
+        return decision_threshold(self, accuracy, certainty)
+
     def _predictive(self, X: Any) -> Predictive:  # noqa: N803
         check_is_fitted(self, "posterior_")
-        posterior, dtype = self.posterior_, torch.float32
-        if isinstance(self.network, str) and not any(member.random for member in posterior.members):
-            # In float32 the last digits of a row depend on its place among the others; random weights would be other ones.
-            dtype = widest_float(posterior.device)
-            posterior = copy.deepcopy(posterior).to(dtype)
-        samples = samples_for(posterior, self.predict_samples)
-        blocks = (torch.as_tensor(rows, dtype=dtype) for rows in predicted_blocks(self, X))
-        found = [predict(posterior, rows, samples=samples, seed=self._seed, dtype=torch.float64) for rows in blocks]
-        return found[0] if len(found) == 1 else _joined(found)
-
-
-def _joined(found: list[Predictive]) -> Predictive:
-    """The predictions of ensembles for blocks of rows as one."""
-    probs, aleatoric = (torch.cat([getattr(each, name) for each in found]) for name in ("probs", "aleatoric"))
-    members = [each.members_entropy for each in found if each.members_entropy is not None]
-    return Predictive(probs, aleatoric, members_entropy=torch.cat(members) if members else None)
+        return predictive_of(self, self.posterior_, X)

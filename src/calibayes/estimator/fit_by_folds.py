@@ -13,6 +13,7 @@ from calibayes.estimator.class_labels import LARGEST_SEED, class_factors, class_
 from calibayes.estimator.column_scaling import fitted_scaler, network_inputs
 from calibayes.estimator.cross_fitting import cross_fitted, held_out_of, inputs_for, method_of, tried
 from calibayes.estimator.fit_once import scaled_inputs
+from calibayes.estimator.out_of_fold import out_of_fold_of
 from calibayes.estimator.sparse_logistic import SparseColumns, dense_blocks
 from calibayes.estimator.table_columns import check_inputs
 from calibayes.estimator.training_rows import folds_of, row_keys, training_rows
@@ -51,6 +52,7 @@ def fit_by_folds(estimator: Any, method: str | None, x: Any, y: Any, sample_weig
     estimator.posterior_, estimator.scaling_ = chosen.posterior, chosen.scaling
     estimator.method_, estimator.attempts_ = method_of(chosen.selection.best), tried(chosen)
     estimator.out_of_fold_ = held_out_of(chosen, training, len(y))
+    estimator._out_of_fold = out_of_fold_of(chosen, training)
 
 
 def predicted_blocks(estimator: Any, x: Any) -> Iterable[Any]:

@@ -59,6 +59,7 @@ def fit_once(estimator: Any, method: str, x: Any, y: Any, sample_weight: Any, gr
     estimator.lam_, estimator.beta_, estimator.choices_ = learned.lam, learned.beta, list(learned.tried)
     estimator.n_iter_ = len(learned.history.epochs)
     estimator.method_, estimator.scaling_, estimator._inputs = settings.method, None, None
+    estimator._out_of_fold = None
 
 
 def scaled_inputs(estimator: Any, x: Any) -> Any:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from calibayes.errors import ModelFileError
 from calibayes.wording import shown
 
@@ -56,6 +59,26 @@ class Fields:
         if not all(_is_number(value, positive) for value in values):
             raise self.wrong(name, f"a list of {'positive ' if positive else ''}finite numbers")
         return tuple(float(value) for value in values)
+
+    def number_rows(self, name: str, most: int, width: int) -> tuple[tuple[float, ...], ...]:
+        """Return a list of rows, each of ``width`` finite numbers."""
+        rows = self._list(name, most)
+        if not all(
+            isinstance(row, list) and len(row) == width and all(_is_number(each, False) for each in row) for row in rows
+        ):
+            raise self.wrong(name, f"rows of {width} finite numbers")
+        return tuple(tuple(map(float, row)) for row in rows)
+
+    def tensor(self, name: str, dtype: torch.dtype, shape: tuple[int | None, ...], most: int) -> Tensor:
+        """Return a tensor of finite numbers; a size of None may be any up to ``most``."""
+        value = self._values.get(name)
+        if not isinstance(value, Tensor) or value.dtype != dtype or value.dim() != len(shape):
+            raise self.wrong(name, f"a tensor of {len(shape)} axes and {dtype}")
+        if any(size > most if wanted is None else size != wanted for size, wanted in zip(value.shape, shape, strict=True)):
+            raise self.wrong(name, f"a tensor of shape {[f'at most {most}' if each is None else each for each in shape]}")
+        if not bool(value.isfinite().all()):
+            raise self.wrong(name, "a tensor of finite numbers")
+        return value
 
     def size(self, name: str, least: int, most: int) -> int:
         """Return a whole number from ``least`` to ``most``."""

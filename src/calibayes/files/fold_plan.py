@@ -20,7 +20,7 @@ from calibayes.tables.dates import date_parts, looks_like_dates
 from calibayes.tables.numbers import parse_numbers
 from calibayes.wording import counted, shown
 
-__all__ = ["FoldPlan", "fold_plan"]
+__all__ = ["FoldPlan", "RowLinks", "fold_plan", "row_links"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -42,6 +42,35 @@ class FoldPlan(NamedTuple):
     notes: tuple[str, ...]
 
 
+class RowLinks(NamedTuple):
+    """Which rows belong together, and when they were.
+
+    Attributes:
+        own: the groups that the user named, or None.
+        groups: these and copies of rows together; None if every row is by itself.
+        times: of the rows, or None.
+        several: how many rows have the same inputs as another one.
+        together: whether these are copies.
+    """
+
+    own: Ints | None
+    groups: Ints | None
+    times: Floats | None
+    several: int
+    together: bool
+
+
+def row_links(found: LabelledRows, inputs: npt.NDArray[np.generic], settings: TrainSettings) -> RowLinks:
+    """Return which rows of a file belong together: those of one group, and copies."""
+    times = None if settings.time is None else _times(found.rows, settings.time)
+    own = None if settings.group is None else _codes(found.rows, settings.group)
+    copies = copies_of_rows(inputs)
+    several = len(copies) - len(np.unique(copies))
+    together = bool(several) and are_copies(copies, found.labels.codes)
+    groups = _joined(own, copies) if together and own is not None else copies if together else own
+    return RowLinks(own, groups, times, several, together)
+
+
 def fold_plan(found: LabelledRows, inputs: npt.NDArray[np.generic], settings: TrainSettings) -> FoldPlan:
     """Cut the rows of a file into folds, or split it once.
 
@@ -53,14 +82,8 @@ def fold_plan(found: LabelledRows, inputs: npt.NDArray[np.generic], settings: Tr
         inputs: of all of them.
         settings: of the training.
     """
-    labels, rows = found.labels.codes, found.rows
-    seed = settings.seed % 2**32
-    times = None if settings.time is None else _times(rows, settings.time)
-    own = None if settings.group is None else _codes(rows, settings.group)
-    copies = copies_of_rows(inputs)
-    several = len(copies) - len(np.unique(copies))
-    together = bool(several) and are_copies(copies, labels)
-    groups = _joined(own, copies) if together and own is not None else copies if together else own
+    labels, seed = found.labels.codes, settings.seed % 2**32
+    own, groups, times, several, together = row_links(found, inputs, settings)
     count = min(settings.folds, len(labels))
     if count == 1:
         return _one_split(labels, settings, groups, times)

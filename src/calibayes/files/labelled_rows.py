@@ -7,6 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from calibayes.data.predictions.find_columns import LABEL_NAMES
 from calibayes.errors import InvalidArgumentError
 from calibayes.files.read_rows import LABEL, TEXT, read_rows
@@ -30,6 +33,11 @@ class LabelledRows(NamedTuple):
     target: str
     images: bool
     notes: list[str]
+
+    def take(self, places: npt.NDArray[np.int64]) -> LabelledRows:
+        """Return some of the rows; the classes stay."""
+        labels = self.labels._replace(rows=self.labels.rows[places], codes=self.labels.codes[places])
+        return self._replace(rows=self.rows.take(places), labels=labels)
 
 
 def read_labelled(path: Path, settings: DataSettings, group: str | None = None, time: str | None = None) -> LabelledRows:

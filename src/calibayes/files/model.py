@@ -21,6 +21,7 @@ from calibayes.errors import CalibayesError, DataError, ModelFileError
 from calibayes.files.checked_fields import Fields
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.networks import NetworkPlan, check_weights_fit
+from calibayes.files.set_aside_rows import SetAsideRows
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.text_coding import TextCoding
 from calibayes.networks import TextCNN
@@ -59,6 +60,7 @@ class Model:
         seed: of those samples.
         about: a record of the training: settings, numbers of examples, scores, versions.
         calibrated: whether predictions have the temperature applied unless told otherwise.
+        set_aside: predictions of rows that nothing in training has seen, if some were set aside.
     """
 
     posterior: Posterior
@@ -71,6 +73,7 @@ class Model:
     seed: int
     about: dict[str, Any]
     calibrated: bool = False
+    set_aside: SetAsideRows | None = None
 
     def predict(self, frame: Any, *, samples: int | None = None) -> Predictive:
         """Predict the rows of a pandas frame, an Arrow table or a dict of columns.
@@ -129,6 +132,7 @@ class Model:
             "calibrated": self.calibrated,
             "samples": self.samples,
             "seed": self.seed,
+            **({} if self.set_aside is None else {"set_aside": self.set_aside.to_dict()}),
         }
         _described(Fields(tree, "the model"))  # never write a model that could not be loaded
         return tree | {"about": {**self.about, "versions": versions()}, "posterior": as_tree(self.posterior)}
@@ -246,6 +250,7 @@ def _described(fields: Fields) -> dict[str, Any]:
         "calibrated": fields.has("calibrated") and fields.flag("calibrated"),
         "samples": fields.size("samples", 1, 1_000_000),
         "seed": fields.size("seed", -(2**63), 2**63),
+        "set_aside": SetAsideRows.of(fields.inside("set_aside"), len(classes)) if fields.has("set_aside") else None,
     }
 
 

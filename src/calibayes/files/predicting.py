@@ -16,6 +16,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.files.model import Model
 from calibayes.files.prediction_writer import prediction_writer
 from calibayes.files.read_rows import FILE, LABEL, row_blocks
+from calibayes.files.row_actions import RowActions
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.table_columns import CategoryColumn
 from calibayes.tables import RowBlock, TableOptions
@@ -26,7 +27,7 @@ from calibayes.wording import counted, listed, shown
 __all__ = ["Predicted", "predict_file"]
 
 _UNCERTAINTIES = ("confidence", "epistemic", "aleatoric")
-_OUTPUTS = (LABEL, "decision", "abstain", *_UNCERTAINTIES)
+_OUTPUTS = (LABEL, "decision", "abstain", "set", *_UNCERTAINTIES, "outsider")
 
 
 class Predicted(NamedTuple):
@@ -36,6 +37,7 @@ class Predicted(NamedTuple):
     confidence: float  # on average
     abstained: int  # rows without a decision
     labelled: bool  # whether the true class of every row is known
+    abstains: bool = False  # whether rows may be left without a decision
 
 
 def predict_file(
@@ -46,6 +48,11 @@ def predict_file(
     target: str | None = None,
     keep: Sequence[str] = (),
     abstain_below: float | None = None,
+    sets: float | None = None,
+    sets_score: str | None = None,
+    sets_by_class: bool | None = None,
+    certify: str | None = None,
+    costs: str | Path | None = None,
     temperature: bool | None = None,
     samples: int | None = None,
     say: Callable[[str], None] | None = None,
@@ -55,7 +62,10 @@ def predict_file(
 
     The output has a column ``label`` with the true class if the file has one, ``decision``, ``p_<class>`` for every class,
     ``confidence``, and the ``epistemic`` and ``aleatoric`` uncertainty in nats (before a temperature). It appears when it is
-    complete.
+    complete. A model that was trained for sets or a certified threshold applies them, unless others are asked for here: a
+    column ``set`` holds the classes of the set, joined by ``|``, and ``decision`` is empty where the threshold abstains. A
+    model with rows set aside also gives ``outsider``, the share of those rows that look less unlike the training data
+    (`SetAsideRows.outsider`).
 
     Args:
         model: a trained model.
@@ -64,6 +74,11 @@ def predict_file(
         target: the column of the true classes; by default the one that the model was trained on, if it is there.
         keep: columns to copy to the output; those that numbered or named the rows in training are copied anyway.
         abstain_below: leave the decision empty where the confidence is lower, and add a column ``abstain``.
+        sets: the coverage of prediction sets; like those below, only for models that were trained with rows set aside.
+        sets_score: of the sets: ``"lac"``, ``"aps"``, ``"raps"`` or ``"top-k"``.
+        sets_by_class: cover every class as often.
+        certify: a threshold to certify, such as ``"accuracy=0.95"``.
+        costs: a file of what each action costs for each class, to decide by the least expected cost; for any model.
         temperature: scale the probabilities by the model's temperature; by default if it was calibrated on all rows, as
             `train` does.
         samples: of the weights; those of training by default.
@@ -76,7 +91,19 @@ def predict_file(
         positive_integer("samples", samples, 1_000_000)
     scale = model.calibrated if temperature is None else temperature
     table_options = TableOptions(**options)
-    source, total, abstained, summed_confidence = Path(path), 0, 0, 0.0
+    actions = RowActions(
+        model,
+        table_options,
+        abstain_below=abstain_below,
+        temperature=scale,
+        samples=samples,
+        sets=sets,
+        sets_score=sets_score,
+        sets_by_class=sets_by_class,
+        certify=certify,
+        costs=costs,
+    )
+    source, total, summed_confidence = Path(path), 0, 0.0
     copied: dict[str, str] | None = None
     notes = _PredictionNotes(model, None)
     with prediction_writer(Path(out)) as write, closing(row_blocks(source, table_options)) as blocks:
@@ -92,28 +119,24 @@ def predict_file(
                     say(f"Columns not used: {listed(unused)}.")
             notes.look(block)
             predictive = model.predict(block, samples=samples)
-            probs = (model.scaled(predictive) if scale else predictive.probs).numpy()
+            scaled = model.scaled(predictive) if scale else predictive.probs
+            probs = scaled.numpy()
             confidence = probs.max(1)
             columns: dict[str, Any] = {
                 name: np.array(table.column(own).fill_null("").to_pylist(), dtype=object) for name, own in copied.items()
             }
-            columns["decision"] = np.array(model.classes, dtype=object)[probs.argmax(1)]
-            if abstain_below is not None:
-                unsure = confidence < abstain_below
-                columns["decision"][unsure] = ""
-                abstained += int(unsure.sum())
-                columns["abstain"] = np.where(unsure, "true", "false").astype(object)
+            columns |= actions.columns(scaled)
             columns |= {f"p_{name}": probs[:, place] for place, name in enumerate(model.classes)}
             numbers = (confidence, predictive.epistemic.numpy(), predictive.aleatoric.numpy())
-            write(columns | dict(zip(_UNCERTAINTIES, numbers, strict=True)))
+            write(columns | dict(zip(_UNCERTAINTIES, numbers, strict=True)) | actions.outsider(predictive))
             total += table.num_rows
             summed_confidence += float(confidence.sum())
         if not total:
             raise file_problem(source, "there are no rows. Write one for each example.")
     if say is not None:
-        for note in notes.notes():
+        for note in (*notes.notes(), *actions.notes):
             say(note)
-    return Predicted(total, summed_confidence / total, abstained, notes.labelled)
+    return Predicted(total, summed_confidence / total, actions.abstained, notes.labelled, actions.abstains)
 
 
 def _copied_columns(model: Model, table: Any, source: Path, target: str | None, keep: Sequence[str]) -> dict[str, str]:

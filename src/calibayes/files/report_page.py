@@ -44,6 +44,7 @@ def write_report(trained: Trained, path: str | Path, *, source: str | Path, comm
             importance=importance,
             importance_note=note,
             notes=(*frequencies_warning(trained), *trained.data.notes, *trained.plan.notes, *trained.notes),
+            guarantees=trained.guarantees,
             seed=trained.settings.seed,
         ),
     )

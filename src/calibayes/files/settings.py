@@ -8,8 +8,10 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
+from calibayes.acting.conformal_scores import ScoreName
 from calibayes.checks import fraction, integer, moderate_positive, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
+from calibayes.files.guarantee_settings import check_guarantees
 from calibayes.methods import method_named
 from calibayes.methods.term_weights import check_method_settings, check_weights, has_lam
 from calibayes.objective import SCHEMES
@@ -129,6 +131,13 @@ class TrainSettings(DataSettings):
         group: a column; rows with the same value are never on both sides of a split. It is no input.
         time: a column of dates or numbers; rows are predicted by members that have seen earlier ones alone.
         test_file: other rows to report results on.
+        set_aside: the share of the rows that nothing in training sees, to calibrate sets and thresholds on; by default 0.2 if
+            ``sets`` or ``certify`` is set, otherwise none.
+        sets: the coverage of prediction sets.
+        sets_score: of the sets, ``"lac"``, ``"aps"``, ``"raps"`` or ``"top-k"``.
+        sets_by_class: cover every class as often.
+        certify: a threshold to certify, such as ``"accuracy=0.95"`` or ``"precision=0.9,certainty=0.95"``.
+        costs: a file of what each action costs for each class, for ``certify="cost=…"``.
         method_settings: further settings of the method, by name.
         lam: $\lambda$, by default 1 for ``ca-fnn`` and ``ca-bnn`` (``fnn`` and ``bnn`` have none); like those below, other
             methods have their own default.
@@ -149,6 +158,12 @@ class TrainSettings(DataSettings):
     group: str | None = None
     time: str | None = None
     test_file: str | None = None
+    set_aside: float | None = None
+    sets: float | None = None
+    sets_score: ScoreName = "lac"
+    sets_by_class: bool = False
+    certify: str | None = None
+    costs: str | None = None
     method_settings: dict[str, Any] = field(default_factory=dict, hash=False)
     lam: float | None = None
     beta: float | None = None
@@ -169,6 +184,7 @@ class TrainSettings(DataSettings):
         positive_integer("folds", self.folds, 100)
         if self.budget is not None:
             positive("budget", self.budget)
+        check_guarantees(self)
         if self.scheme is None:
             self._check_no_method_settings()
         else:

@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from calibayes.acting.guarantees import Guarantees
 from calibayes.crossfit import ChosenClassifier, Selection, budget_for, choose_classifier, contenders
 from calibayes.crossfit.contenders import FIRST
 from calibayes.files.fold_plan import FoldPlan, fold_plan
+from calibayes.files.guarantee_settings import request_to_train
 from calibayes.files.held_out_file import RowsToTest, read_test_rows
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.labelled_rows import LabelledRows, read_labelled
@@ -22,6 +24,8 @@ from calibayes.files.model import Model
 from calibayes.files.network_description import plan_of
 from calibayes.files.prepare import EncodedRows, encode
 from calibayes.files.representations import representation_of
+from calibayes.files.set_aside_rows import SetAsideRows
+from calibayes.files.set_rows_aside import set_rows_aside
 from calibayes.files.settings import TrainSettings
 from calibayes.methods import Examples, method_named
 from calibayes.methods.fit_arguments import plain_values
@@ -66,6 +70,7 @@ class Trained:
         settings: of the training.
         seconds: that it took.
         notes: for the user.
+        guarantees: sets and a threshold from the rows that were set aside, if asked for.
     """
 
     model: Model
@@ -77,6 +82,7 @@ class Trained:
     settings: TrainSettings
     seconds: float
     notes: tuple[str, ...]
+    guarantees: Guarantees | None = None
 
 
 def train(
@@ -89,7 +95,8 @@ def train(
     """Train a classifier on a table in a file, or on a folder with a folder for each class.
 
     Every row trains: the rows are cut into folds, and each member of an ensemble is trained without one of them. Unless a
-    method is named, several are tried, and the one with the lowest out-of-fold NLL is taken.
+    method is named, several are tried, and the one with the lowest out-of-fold NLL is taken. With ``sets``, ``certify`` or
+    ``set_aside``, a share of the rows has no part in any of this, and calibrates prediction sets and a threshold.
 
     Args:
         path: the file or folder.
@@ -112,19 +119,27 @@ def train(
     chosen = TrainSettings.of(others) if settings is None else replace(settings, **TrainSettings.named(others))
     found = read_labelled(Path(path), chosen, chosen.group, chosen.time)
     chosen = replace(chosen, target=found.settings.target, text=found.settings.text)
+    request = request_to_train(chosen, found.labels.classes)
+    found, aside = set_rows_aside(found, chosen)
     data, plan = _encoded(found, chosen)
     for note in (*data.notes, *plan.notes, *_left_out(data, chosen), _opening(data, plan, chosen)):
         say(note)
     other = None if chosen.test_file is None else read_test_rows(Path(chosen.test_file), data, chosen)
     classifier = _learned(data, plan, chosen, say)
     model = _model(data, classifier, chosen)
+    if aside is not None:
+        predictive = model.predict(aside.rows)
+        kept = SetAsideRows.predicted(predictive, model.calibrated_probs(predictive), aside.labels.codes, request)
+        model = replace(model, set_aside=kept, about={**model.about, "set_aside": len(kept.labels)})
     held_out = _held_out(data, plan, classifier, model, other)
     scores = evaluate(held_out.probs, held_out.labels, class_names=data.classes, seed=chosen.seed)
     model.about.update(rows=held_out.rows, scores=as_json_numbers(scores.to_dict()))
+    guarantees = None
+    if model.set_aside is not None and not request.empty:
+        guarantees = model.set_aside.guarantees(seed=chosen.seed)
     seconds = time.perf_counter() - begun
-    return Trained(
-        model, held_out, scores, classifier.selection, data, plan, chosen, seconds, () if other is None else other.notes
-    )
+    notes = () if other is None else other.notes
+    return Trained(model, held_out, scores, classifier.selection, data, plan, chosen, seconds, notes, guarantees)
 
 
 def _encoded(found: LabelledRows, settings: TrainSettings) -> tuple[EncodedRows, FoldPlan]:

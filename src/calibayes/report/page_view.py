@@ -9,6 +9,7 @@ from calibayes.metrics.calibration_test import SMALLEST
 from calibayes.report.charts import forest_row
 from calibayes.report.charts_coverage import coverage_chart, legend_sample, nearest
 from calibayes.report.charts_reliability import highest_share, reliability_chart
+from calibayes.report.guarantees_view import guarantees_view
 from calibayes.report.page_numbers import NOISE, Number, as_float, key_of, places
 
 __all__ = ["FIRST_CLASSES", "view"]
@@ -47,6 +48,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
                 "remedy": " would fix " in model["verdict"]["text"],  # else its effect is not worth a line
                 "diagram": reliability_chart(model, keys[model["name"]], top_share=top, level=level),
                 "sample": legend_sample(index),
+                "guarantees": guarantees_view(model.get("guarantees")),
             }
             for index, model in enumerate(models)
         ],
@@ -58,6 +60,7 @@ def view(study: dict[str, Any]) -> dict[str, Any]:
         "curves": coverage_chart(models),
         "coverage_rows": [{"coverage": wanted, "cells": [_at(model, wanted) for model in models]} for wanted in _COVERAGES],
         "class_rows": _class_rows(models),
+        "guaranteed": any(model.get("guarantees") for model in models),
         "first_classes": FIRST_CLASSES,
     }
 

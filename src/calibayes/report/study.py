@@ -12,6 +12,8 @@ import numpy as np
 import torch
 
 import calibayes
+from calibayes.acting.guarantee_request import GuaranteeRequest
+from calibayes.acting.guarantees import Guarantees, calibrate_guarantees, certify_pairs
 from calibayes.errors import InvalidArgumentError, InvalidProbabilitiesError
 from calibayes.metrics import Array, Difference, ReliabilityBins, RiskCoverage, Scores
 from calibayes.metrics.agreement import beyond_chance
@@ -42,6 +44,7 @@ class Model:
         temperature: the effect of temperature scaling; None if there are too few examples to try.
         reliability: the bins of its reliability diagram.
         risk_coverage: its risk–coverage curve.
+        guarantees: prediction sets and a certified threshold, if asked for.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Model:
     temperature: TemperatureEffect | None
     reliability: ReliabilityBins
     risk_coverage: RiskCoverage
+    guarantees: Guarantees | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ def study(
     replicates: int = 1000,
     seed: int = 0,
     target_accuracy: float = 0.95,
+    guarantees: GuaranteeRequest | None = None,
     origin: Mapping[str, Any] | None = None,
 ) -> Study:
     """Evaluate one or several classifiers on the same examples, and compare every two of them.
@@ -142,6 +147,7 @@ def study(
         replicates: the number of bootstrap samples.
         seed: of the bootstrap.
         target_accuracy: of the coverage.
+        guarantees: prediction sets and a threshold to calibrate on the examples, which the classifier must not have seen.
         origin: ``command`` and ``files``, for the report.
 
     Examples:
@@ -176,7 +182,8 @@ def study(
             own_logits = None if logits is None else logits.get(name)
             effect = temperature_effect(probs, targets, weights=weights, logits=own_logits, bins=bins, seed=seed)
         risk = curve(sample.cells, sample.tally.n)
-        evaluated.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk))
+        guaranteed = None if guarantees is None else _guaranteed(guarantees, predictions, weights, seed)
+        evaluated.append(Model(name, scores, verdict(scores, effect), effect, sample.tally.reliability, risk, guaranteed))
     pairs = [
         Pair(first, second, differences_between(deviations[first], deviations[second], level=level))
         for first, second in combinations(models, 2)
@@ -204,6 +211,16 @@ def _with_targets(probs: Array, targets: Array | None, weights: Array | None) ->
     return as_predictions(probs, targets, weights)
 
 
+def _guaranteed(request: GuaranteeRequest, predictions: Predictions, weights: Array | None, seed: int) -> Guarantees:
+    if weights is not None:
+        raise InvalidArgumentError(
+            "Sets and thresholds are guaranteed for rows that all count the same, but there are weights. Leave them out."
+        )
+    if predictions.pairs:
+        return certify_pairs(request, predictions.confidence, predictions.correct)
+    return calibrate_guarantees(request, predictions.probs, predictions.targets, seed=seed)
+
+
 def _model(model: Model, level: float) -> dict[str, Any]:
     scores, ends = model.scores, model.scores.intervals
     return {
@@ -217,6 +234,7 @@ def _model(model: Model, level: float) -> dict[str, Any]:
         "reliability": _bins(model.reliability, scores.kce_p_value, level),
         "risk_coverage": _thinned(model.risk_coverage),
         "per_class": [vars(each) for each in scores.per_class],
+        "guarantees": None if model.guarantees is None else model.guarantees.to_dict([each.name for each in scores.per_class]),
     }
 
 

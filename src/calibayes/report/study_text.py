@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibayes.metrics import Difference
 from calibayes.metrics.score_table import BELOW, NEEDS_ALL, shown
+from calibayes.report.guarantees_text import guarantees_text
 from calibayes.report.study import Study
 from calibayes.terminal import print_results
 from calibayes.wording import counted
@@ -30,6 +31,10 @@ def show(study: Study, console: Console) -> None:
     named = len(study.models) > 1
     verdicts = [f"{model.name}: {model.verdict.text}" if named else model.verdict.text for model in study.models]
     parts: list[RenderableType] = [Text("\n".join(verdicts)), *_scores(study, width), Text(_footnote(study))]
+    for model in study.models:
+        if model.guarantees is not None:
+            told = guarantees_text(model.guarantees, study.class_names)
+            parts.append(Text(f"\n{model.name}:\n{told}" if named else f"\n{told}"))
     if study.pairs:
         parts += [Text("\n" + "\n".join(pair.text for pair in study.pairs)), *_differences(study, width)]
         parts.append(

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
+from calibayes.acting.guarantees import Guarantees
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics import Array, Interval, class_rates, confusion_matrix, roc_auc, roc_auc_interval
 from calibayes.metrics.confusion import ClassRates, most_confused
@@ -93,6 +94,7 @@ class TrainingStudy:
         importance: columns by the increase of the NLL without them, largest first.
         importance_note: why there is no importance, or anything else to say about it.
         notes: about the data, in sentences.
+        guarantees: prediction sets and a certified threshold, from rows that were set aside.
         level: of the intervals.
         replicates: of the bootstrap.
         seed: of the bootstrap.
@@ -115,6 +117,7 @@ class TrainingStudy:
     importance: Sequence[ImportantColumn] = ()
     importance_note: str = ""
     notes: Sequence[str] = ()
+    guarantees: Guarantees | None = None
     level: float = 0.95
     replicates: int = 1000
     seed: int = 0
@@ -145,7 +148,10 @@ class TrainingStudy:
             "importance": [{name: getattr(each, name) for name in of_columns} for each in self.importance],
             **self._classes(),
         }
-        return {**judged.to_dict(), "training": as_json_numbers(training)}
+        content = {**judged.to_dict(), "training": as_json_numbers(training)}
+        if self.guarantees is not None:
+            content["models"][0]["guarantees"] = as_json_numbers(self.guarantees.to_dict(list(map(str, self.class_names))))
+        return content
 
     def _classes(self) -> dict[str, Any]:
         counts = confusion_matrix(self.probs, self.targets)
