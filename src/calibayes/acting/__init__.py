@@ -1,4 +1,4 @@
-"""Acting on confidence: prediction sets, thresholds with a guarantee, decisions by cost, outsiders, and data without labels.
+"""Acting on confidence: prediction sets, certified thresholds, decisions by cost, outsiders, membership, data without labels.
 
 Everything is calibrated on examples that neither the classifier nor a scaling of its probabilities has seen, and says what it
 guarantees. `docs/acting.md` leads through it.
@@ -15,6 +15,8 @@ from calibayes.acting.detection import Detection, detection
 from calibayes.acting.exact_bounds import clopper_pearson
 from calibayes.acting.exchangeability import ExchangeabilityTest, same_distribution
 from calibayes.acting.feature_distance import FeatureDistance, features_of
+from calibayes.acting.membership_attack import MembershipAttack, membership_attack, tpr_at_fpr
+from calibayes.acting.membership_scores import lira_scores, membership_scores, true_class_log_odds
 from calibayes.acting.outsiders import Energy, energy_scores, outsider_scores
 from calibayes.acting.prediction_sets import PredictionSets, conformal_sets, examples_needed
 from calibayes.acting.selective_outsiders import SelectiveWithOutsiders, selective_with_outsiders
@@ -35,6 +37,7 @@ __all__ = [
     "ExchangeabilityTest",
     "ExpectedAccuracy",
     "FeatureDistance",
+    "MembershipAttack",
     "PredictionSets",
     "SelectiveWithOutsiders",
     "SetCoverage",
@@ -52,8 +55,13 @@ __all__ = [
     "examples_needed",
     "expected_accuracy",
     "features_of",
+    "lira_scores",
+    "membership_attack",
+    "membership_scores",
     "outsider_scores",
     "same_distribution",
     "selective_with_outsiders",
     "set_coverage",
+    "tpr_at_fpr",
+    "true_class_log_odds",
 ]
