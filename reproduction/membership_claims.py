@@ -13,7 +13,8 @@ __all__ = ["membership_claims"]
 
 _NOTE = (
     "Membership attacks: differences are means over pairs of networks trained on complementary halves of a pool, the same "
-    "halves and seeds for all schemes, after the last epoch; the intervals are over pairs, and about other halves of the same pool."
+    "halves and seeds for all schemes, after the last epoch; the intervals are over pairs, and about other halves of the same "
+    "pool."
 )
 _CALIBRATED = [(plain, f"CA-{plain}, λ = {lam:g}") for plain in ("FNN", "BNN") for lam in LAMS]
 _BAYESIAN = [("FNN", "BNN"), *((f"CA-FNN, λ = {lam:g}", f"CA-BNN, λ = {lam:g}") for lam in LAMS)]

@@ -28,7 +28,7 @@ _NEWSGROUPS: dict[str, dict[str, Any]] = {
 }
 _FASHION: dict[str, dict[str, Any]] = {
     "tiny": {"train": 100, "validation": 100, "test": 200, "epochs": 2, "predictive_samples": 2},
-    "cpu": {"train": 1500, "validation": 1000, "test": 2000, "epochs": 50, "predictive_samples": 10},
+    "cpu": {"train": 1500, "validation": 1000, "test": 2000, "epochs": 40, "predictive_samples": 10},
     "paper": {"train": 4000, "validation": 1000, "test": 1000, "epochs": 20},
 }
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["leak_figures"]
 
-_RATES = np.logspace(-3, np.log10(0.99), 40)  # of false alarms
+_LOWEST, _HIGHEST, _POINTS = 1e-3, 0.99, 40  # rates of false alarms
 
 
 def leak_figures(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
@@ -40,11 +40,18 @@ def leak_figures(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure]]:
 
 def _curves(ax: Axes, attacked: Sequence[Leak]) -> None:
     """Rates of true and false alarms of LiRA, means over targets."""
-    ax.plot(_RATES, _RATES, color=GREY, linewidth=0.8)
+    from matplotlib.ticker import FuncFormatter
+
     for leak, line in zip(attacked, LINES, strict=False):
-        targets = [[tpr_at_fpr(inside, outside, rate) for rate in _RATES] for _, inside, outside in leak.target_scores("LiRA")]
-        ax.plot(_RATES, np.mean(targets, axis=0), label=leak.name, **line.on(ax))
+        targets = [(inside, outside) for _, inside, outside in leak.target_scores("LiRA")]
+        # A single false alarm is the lowest rate that a target can show.
+        rates = np.geomspace(max(_LOWEST, 1 / min(len(outside) for _, outside in targets)), _HIGHEST, _POINTS)
+        found = np.mean([[tpr_at_fpr(*target, rate) for rate in rates] for target in targets], axis=0)
+        ax.plot(rates, found, label=leak.name, **line.on(ax))
+    ax.plot(rates, rates, color=GREY, linewidth=0.8, label="guessing")
     ax.set(xscale="log", yscale="log", xlabel="false positive rate", ylabel="true positive rate (LiRA)")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g}%"))
     ax.legend(loc="upper left", frameon=False, fontsize="small")
     finish(ax)
 
@@ -62,5 +69,5 @@ def _areas(ax: Axes, attacked: Sequence[Leak]) -> None:
     ax.set_yticks(rows, [leak.name for leak in attacked])
     ax.set(xlabel="AUC, 95 % interval", ylim=(-0.6, len(attacked) - 0.4))
     percent_axis(ax.xaxis)
-    ax.legend(loc="lower right", frameon=False, fontsize="small")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1), ncols=2, frameon=False, fontsize="small")
     finish(ax)

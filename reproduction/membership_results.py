@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibayes.acting import lira_scores, membership_attack
+from calibayes.acting import lira_scores, tpr_at_fpr
+from calibayes.acting.detection import auroc
 from calibayes.acting.membership_scores import LiraVariant, MembershipMethod
 from reproduction.experiment_results import BySeed, PartResults, SeedDifference, between
 from reproduction.membership_training import pair_of
@@ -62,9 +63,10 @@ class Leak:
     def _lira(self) -> dict[tuple[str, str], BySeed]:
         scores: dict[tuple[str, str], BySeed] = {}
         for attack in _LIRA:
-            targets = {seed: membership_attack(inside, outside) for seed, inside, outside in self.target_scores(attack)}
-            for measure in ("auc", "tpr"):
-                scores[attack, measure] = _pair_means({seed: getattr(each, measure) for seed, each in targets.items()})
+            targets = {seed: (inside, outside) for seed, inside, outside in self.target_scores(attack)}
+            areas = {seed: auroc(outside.numpy(), inside.numpy()) for seed, (inside, outside) in targets.items()}
+            scores[attack, "auc"] = _pair_means(areas)
+            scores[attack, "tpr"] = _pair_means({seed: tpr_at_fpr(*sides) for seed, sides in targets.items()})
         return scores
 
     def _by_pair(self, number: Any) -> BySeed:

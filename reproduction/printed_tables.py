@@ -94,9 +94,9 @@ def _leaks_table(attacked: Sequence[Leak], measure: str, about: str) -> Table:
         means = [values_summary(list(each.values())).mean for each in scores]
         cells = [*(f"{100 * mean:.1f}" for mean in means[:3]), f"{means[3]:.3f}"]
         ends = [mean_over_pairs(attack, leak.score(attack, measure)) for attack in ATTACKS]
-        cells += [f"{100 * each.value:.1f} ({100 * each.low:.1f} to {100 * each.high:.1f})" for each in ends]
+        cells += [f"{100 * each.value:.1f} ± {50 * (each.high - each.low):.1f}" for each in ends]
         rows.append((leak.name, str(len(leak.results)), *cells))
-    return _table(f"{about}; mean over targets (95 % interval over pairs)", titles, rows)
+    return _table(f"{about}; mean over targets ± half of the 95 % interval over pairs", titles, rows)
 
 
 def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
