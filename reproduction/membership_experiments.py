@@ -1,8 +1,8 @@
 """The trainings for membership attacks: several schemes, each on halves of a pool, in complementary pairs.
 
 The attack with shadow models takes each training in turn as the target, and all others of the same scheme, except the one on
-the target's complement, as shadow models. The cpu preset has 18 trainings a scheme, so 16 shadow models. An idle core takes about
-1.2 hours for 20 Newsgroups and 0.9 hours for Fashion-MNIST.
+the target's complement, as shadow models. The cpu preset has 18 trainings a scheme, so 16 shadow models. An idle core takes
+about 1.2 hours for 20 Newsgroups and 0.9 hours for Fashion-MNIST.
 """
 
 from __future__ import annotations
