@@ -77,9 +77,9 @@ def part_results(experiment: Experiment, trials: Iterable[Trial]) -> list[PartRe
     known = {json.dumps(trial.settings, sort_keys=True): trial.result for trial in trials if trial.error is None}
     parts = []
     for part in experiment.parts:
-        results = {each: known.get(json.dumps(each.to_dict(), sort_keys=True)) for each in part.settings}
-        known_results = {each: result for each, result in results.items() if result is not None}
-        parts.append(PartResults(part, tuple(known_results), tuple(known_results.values())))
+        results = [(each, known.get(json.dumps(each.to_dict(), sort_keys=True))) for each in part.settings]
+        done = [(each, result) for each, result in results if result is not None]
+        parts.append(PartResults(part, tuple(each for each, _ in done), tuple(result for _, result in done)))
     return parts
 
 

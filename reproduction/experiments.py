@@ -14,7 +14,9 @@ from calibayes.recipes.single_training import TrainingSettings
 from calibayes.sweeps.settings_grid import varying
 from calibayes.wording import did_you_mean
 from reproduction.cifar10_training import CIFAR10Training, check_cifar10, cifar10_trial
-from reproduction.newsgroups_training import NewsgroupsTraining, check_newsgroups, newsgroups_trial
+from reproduction.membership_experiments import fashion_membership, newsgroups_membership
+from reproduction.membership_training import check_fashion, fashion_membership_trial, newsgroups_membership_trial
+from reproduction.newsgroups_training import check_newsgroups, newsgroups_settings, newsgroups_trial
 
 __all__ = ["EXPERIMENTS", "PRESETS", "Experiment", "ExperimentPart", "check_preset", "experiment"]
 
@@ -91,44 +93,30 @@ def experiment(name: str, preset: str = "cpu") -> Experiment:
         raise InvalidArgumentError(f"Expected the experiment to be one of {known}, but got {name!r}.")
     check_preset(preset)
     title, parts = EXPERIMENTS[name]
-    trial, check = (cifar10_trial, check_cifar10) if name.startswith("cifar10") else (newsgroups_trial, check_newsgroups)
+    # By data set, unless the experiment has its own.
+    trial, check = _TRIALS.get(name) or _TRIALS[name.partition("-")[0]]
     return Experiment(name, title, preset, trial, check, tuple(parts(preset)))
 
 
-# 20 Newsgroups. Printed in the paper: β = 0.1, prior 0.05, τ_r = 0.001, τ_c = 0.01, γ = 0.4, RMSprop with 0.002, and
-# λ = 10 in Fig. 1; these are the defaults of `TrainingSettings`. For the rest, see docs/explanation/reproduction.md.
-_SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"length": 150, "channels": 8, "hidden": 16, "train": 400, "test": 300, "epochs": 2}
-    | {"predictive_samples": 3, "epoch_samples": 2},
-    "cpu": {"length": 200, "channels": 64, "hidden": 128, "epochs": 16},
-    "paper": {"length": 1000, "channels": 128, "hidden": 128, "epochs": 20, "predictive_samples": 50},
-}
+# 20 Newsgroups.
 _LAMS = {"tiny": (10.0,), "cpu": (3.0, 10.0, 30.0, 100.0, 300.0), "paper": (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)}
 _SEEDS = {"tiny": 2, "cpu": 5, "paper": 10}
-_BAYESIAN = {"tiny": {"epochs": 2}, "cpu": {"epochs": 32, "evaluate_every": 4}, "paper": {"epochs": 40, "evaluate_every": 2}}
-
-
-def _newsgroups(preset: str, scheme: str, seeds: Sequence[int], **others: Any) -> tuple[TrainingSettings, ...]:
-    """The same training with several seeds."""
-    given = _SIZES[preset] | ({"beta": 0.1, **_BAYESIAN[preset]} if has_beta(scheme) else {})
-    given |= {"lam": 10.0} if has_lam(scheme) else {}
-    return tuple(NewsgroupsTraining(scheme=scheme, seed=seed, **(given | others)) for seed in seeds)
 
 
 def _newsgroups_epochs(preset: str) -> list[ExperimentPart]:
     seeds = range(2 if preset == "tiny" else 10)
     return [
-        ExperimentPart("FNN", _newsgroups(preset, "fnn", seeds)),
-        ExperimentPart("CA-FNN, hard scores", _newsgroups(preset, "ca-fnn", seeds, scores="hard")),
-        ExperimentPart("CA-FNN, fully differentiable", _newsgroups(preset, "ca-fnn", seeds)),
+        ExperimentPart("FNN", newsgroups_settings(preset, "fnn", seeds)),
+        ExperimentPart("CA-FNN, hard scores", newsgroups_settings(preset, "ca-fnn", seeds, scores="hard")),
+        ExperimentPart("CA-FNN, fully differentiable", newsgroups_settings(preset, "ca-fnn", seeds)),
     ]
 
 
 def _newsgroups_lambda(preset: str) -> list[ExperimentPart]:
     seeds = range(_SEEDS[preset])
-    plain = [ExperimentPart(scheme.upper(), _newsgroups(preset, scheme, seeds)) for scheme in ("fnn", "bnn")]
+    plain = [ExperimentPart(scheme.upper(), newsgroups_settings(preset, scheme, seeds)) for scheme in ("fnn", "bnn")]
     return plain + [
-        ExperimentPart(f"{scheme.upper()}, λ = {lam:g}", _newsgroups(preset, scheme, seeds, lam=lam))
+        ExperimentPart(f"{scheme.upper()}, λ = {lam:g}", newsgroups_settings(preset, scheme, seeds, lam=lam))
         for scheme in ("ca-fnn", "ca-bnn")
         for lam in _LAMS[preset]
     ]
@@ -158,13 +146,17 @@ def _newsgroups_variations(preset: str) -> list[ExperimentPart]:
     started = {"from a trained FNN": of_bnn["from a trained FNN"]}
     longer = {"as long as those from a trained FNN": {"epochs": 3 if preset == "tiny" else 42}}
     reference = {"lam": 4.0, "lam_scale": "mean", "normalization": "reference"}
-    other = ExperimentPart("CA-FNN, λ = 4 beside the mean: reference WMMCE", _newsgroups(preset, "ca-fnn", few, **reference))
+    other = ExperimentPart(
+        "CA-FNN, λ = 4 beside the mean: reference WMMCE", newsgroups_settings(preset, "ca-fnn", few, **reference)
+    )
     hard = [
-        ExperimentPart(f"CA-FNN, λ = {lam:g}: hard scores", _newsgroups(preset, "ca-fnn", many, scores="hard", lam=lam))
+        ExperimentPart(f"CA-FNN, λ = {lam:g}: hard scores", newsgroups_settings(preset, "ca-fnn", many, scores="hard", lam=lam))
         for lam in (30.0, 100.0)
     ]
     return [*hard, other] + [
-        ExperimentPart(f"{name}: {way}", _newsgroups(preset, scheme, many if "start_epochs" in each else few, **(lam | each)))
+        ExperimentPart(
+            f"{name}: {way}", newsgroups_settings(preset, scheme, many if "start_epochs" in each else few, **(lam | each))
+        )
         for name, scheme, lam, ways in (
             ("FNN", "fnn", {}, of_fnn | longer),
             ("CA-FNN, λ = 100", "ca-fnn", {"lam": 100.0}, of_fnn | of_term | started),
@@ -214,10 +206,22 @@ def _cifar10_variations(preset: str) -> list[ExperimentPart]:
     ]
 
 
+def _parts(settings: Callable[[str], Mapping[str, tuple[TrainingSettings, ...]]]) -> Callable[[str], list[ExperimentPart]]:
+    return lambda preset: [ExperimentPart(name, each) for name, each in settings(preset).items()]
+
+
 EXPERIMENTS: dict[str, tuple[str, Callable[[str], list[ExperimentPart]]]] = {
     "newsgroups-epochs": ("Fig. 1: 20 Newsgroups, ECE and accuracy over epochs", _newsgroups_epochs),
     "newsgroups-lambda": ("Fig. 2: 20 Newsgroups, ECE and accuracy over λ", _newsgroups_lambda),
     "newsgroups-variations": ("20 Newsgroups: what the paper leaves open, varied", _newsgroups_variations),
     "cifar10-reliability": ("Fig. 3: CIFAR-10, reliability diagrams", _cifar10_reliability),
     "cifar10-variations": ("CIFAR-10: wider posteriors", _cifar10_variations),
+    "membership-newsgroups": ("20 Newsgroups: membership attacks", _parts(newsgroups_membership)),
+    "membership-fashion": ("Fashion-MNIST: membership attacks", _parts(fashion_membership)),
+}
+_TRIALS: dict[str, tuple[Callable[[Mapping[str, Any]], dict[str, Any]], Callable[[Mapping[str, Any]], None]]] = {
+    "newsgroups": (newsgroups_trial, check_newsgroups),
+    "cifar10": (cifar10_trial, check_cifar10),
+    "membership-newsgroups": (newsgroups_membership_trial, check_newsgroups),
+    "membership-fashion": (fashion_membership_trial, check_fashion),
 }

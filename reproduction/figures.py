@@ -1,4 +1,4 @@
-"""The figures of the paper, and further ones beside them."""
+"""The figures of the experiments: those of the paper, and further ones beside them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from calibayes.displays import ReliabilityDisplay, SweepDisplay, reliability_gri
 from calibayes.displays.style import LINES, finish, percent_axis
 from calibayes.metrics import Interval, ReliabilityBins, Scores
 from reproduction.experiment_results import PartResults
+from reproduction.membership_figures import leak_figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,4 +142,6 @@ _FIGURES: Mapping[str, Callable[[Sequence[PartResults]], Iterator[tuple[str, Fig
     "newsgroups-epochs": _epochs,
     "newsgroups-lambda": _lambdas,
     "cifar10-reliability": _diagrams,
+    "membership-newsgroups": leak_figures,
+    "membership-fashion": leak_figures,
 }

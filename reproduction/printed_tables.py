@@ -14,6 +14,7 @@ from calibayes.recipes.compare.score_columns import ScoreColumn, values_summary
 from calibayes.terminal import as_text
 from reproduction.experiment_results import PartResults
 from reproduction.experiments import Experiment
+from reproduction.membership_results import ATTACKS, Leak, leaks, mean_over_pairs
 from reproduction.paper_claims import PaperClaim
 
 __all__ = ["claims_text", "summary", "table_text"]
@@ -31,6 +32,7 @@ _COLUMNS = [
         ("NLL + T", ("scaled", "nll"), 1, 3),
     )
 ]
+_LEAKS = {"auc": "AUC % of membership attacks (guessing: 50)", "tpr": "Members found at 1 % false alarms, % (guessing: 1)"}
 _ABOUT_CLAIMS = (
     "Differences are in points (hundredths), paired by seed, of scores averaged over the last quarter of the epochs, with 95 % "
     "intervals over seeds (Student's t, Bonferroni within a claim). They are about other trainings on the same data. Clearly: "
@@ -45,7 +47,9 @@ def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
     bayesian = [part for part in complete if "by_samples" in part.results[0]["final"]]
     missing = sum(part.missing for part in parts)
     note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
+    attacked = leaks(complete) if experiment.data == "membership" else []
     tables = [_scores_table(title, complete), *([_samples_table(bayesian)] if bayesian else [])]
+    tables += [_leaks_table(attacked, measure, about) for measure, about in _LEAKS.items()] if attacked else []
     return as_text(Group(*tables, *([note] if missing else [])), width=200)
 
 
@@ -81,6 +85,20 @@ def _samples_table(parts: Sequence[PartResults]) -> Table:
     return _table("ECE % (accuracy %) by the number of samples of a prediction", tuple(ways), rows)
 
 
+def _leaks_table(attacked: Sequence[Leak], measure: str, about: str) -> Table:
+    """The success of every attack on every scheme beside its scores, means over targets with intervals over pairs."""
+    titles = ("targets", "accuracy %", "on members %", "ECE %", "NLL", *ATTACKS)
+    rows = []
+    for leak in attacked:
+        scores = [leak.final("accuracy"), leak.accuracy_on_members(), leak.final("ece"), leak.final("nll")]
+        means = [values_summary(list(each.values())).mean for each in scores]
+        cells = [*(f"{100 * mean:.1f}" for mean in means[:3]), f"{means[3]:.3f}"]
+        ends = [mean_over_pairs(attack, leak.score(attack, measure)) for attack in ATTACKS]
+        cells += [f"{100 * each.value:.1f} ± {50 * (each.high - each.low):.1f}" for each in ends]
+        rows.append((leak.name, str(len(leak.results)), *cells))
+    return _table(f"{about}; mean over targets ± half of the 95 % interval over pairs", titles, rows)
+
+
 def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
@@ -114,4 +132,5 @@ def claims_text(claims: Sequence[PaperClaim]) -> str:
     table.add_column("", no_wrap=True)
     for claim in claims:
         table.add_row(Text(claim.text), Text("\n".join(map(str, claim.gaps))), claim.verdict)
-    return as_text(Group(table, _ABOUT_CLAIMS), width=120)
+    notes = dict.fromkeys(claim.note for claim in claims if claim.note)
+    return as_text(Group(table, _ABOUT_CLAIMS, *notes), width=120)

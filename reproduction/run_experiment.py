@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.methods import method_named
 from calibayes.sweeps import Trial, read, sweep
 from calibayes.sweeps.results_folder import prepare, write_json, write_whole
 from calibayes.sweeps.trial_identity import function_and_name
@@ -15,6 +16,8 @@ from calibayes.terminal import print_line
 from reproduction.experiment_results import PartResults, part_results
 from reproduction.experiments import Experiment, experiment
 from reproduction.figures import draw
+from reproduction.membership_claims import membership_claims
+from reproduction.membership_results import leak_summary
 from reproduction.paper_claims import PaperClaim, claims
 from reproduction.printed_tables import claims_text, summary, table_text
 
@@ -98,7 +101,9 @@ def _check_preset(asked: Experiment, folder: Path) -> None:
 def _write(asked: Experiment, parts: list[PartResults], folder: Path, console: Console, aside: Console) -> None:
     printed = table_text(asked, parts)
     write_whole(folder / "table.txt", printed.encode())
-    numbers = {"experiment": asked.name, "preset": asked.preset, "parts": summary(parts)}
+    numbers: dict[str, Any] = {"experiment": asked.name, "preset": asked.preset, "parts": summary(parts)}
+    if asked.data == "membership":
+        numbers["leaks"] = leak_summary(parts)
     write_json(folder / "summary.json", numbers, indent=1)
     commands = "".join(f"{part.name}\n    {asked.command(part.part)}\n" for part in parts)
     write_whole(folder / "commands.txt", commands.encode())
@@ -126,11 +131,16 @@ def recorded_claims(folder: Path, preset: str) -> list[PaperClaim]:
     for name in ("newsgroups-epochs", "newsgroups-lambda", "newsgroups-variations", "cifar10-reliability"):
         asked = experiment(name, preset)
         parts[asked.data] += recorded(asked, folder) if (folder / asked.data).is_dir() else []
-    return claims(parts["newsgroups"], parts["cifar10"])
+    judged = claims(parts["newsgroups"], parts["cifar10"])
+    for name, title in (("membership-newsgroups", "20 Newsgroups"), ("membership-fashion", "Fashion-MNIST")):
+        asked = experiment(name, preset)
+        judged += membership_claims(title, recorded(asked, folder)) if (folder / asked.data).is_dir() else []
+    return judged
 
 
 def _cost(settings: dict[str, Any]) -> float:
     """The rough duration of a training, in forward passes over the training examples."""
+    networks = method_named(settings["scheme"]).default("members") or 1
     bayesian = settings["beta"] > 0
     scored = settings["epochs"] / settings["evaluate_every"] * (settings["epoch_samples"] if bayesian else 1)
-    return float(3 * settings["epochs"] * settings["samples"] + 3 * settings["start_epochs"] + scored)
+    return float(networks * (3 * settings["epochs"] * settings["samples"] + 3 * settings["start_epochs"] + scored))

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.recipes.fashion import FashionTraining
 from calibayes.sweeps.sweep_plan import choices
 from reproduction.cifar10_training import CIFAR10Training
 from reproduction.experiments import EXPERIMENTS, PRESETS, experiment
 from reproduction.newsgroups_training import NewsgroupsTraining
 
-BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training}
+BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training, "fashion": FashionTraining}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -21,7 +22,8 @@ def test_settings_can_be_written_down_and_are_there_once(name: str, preset: str)
     asked = experiment(name, preset)
     settings = asked.settings()
     assert len({repr(each) for each in settings}) == len(settings)
-    assert {repr(BY_DATA[asked.data].of(each)) for each in settings} == {repr(e) for part in asked.parts for e in part.settings}
+    kind = BY_DATA[name.removeprefix("membership-").partition("-")[0]]
+    assert {repr(kind.of(each)) for each in settings} == {repr(e) for part in asked.parts for e in part.settings}
 
 
 @pytest.mark.parametrize("preset", ["cpu", "paper"])
@@ -42,6 +44,20 @@ def test_what_the_paper_prints_is_what_is_trained(preset: str) -> None:
 def test_there_are_seeds_enough() -> None:
     for name, least in (("newsgroups-epochs", 10), ("newsgroups-lambda", 5), ("cifar10-reliability", 3)):
         assert all(len(part.settings) >= least for part in experiment(name, "cpu").parts)
+
+
+@pytest.mark.parametrize("name", ["membership-newsgroups", "membership-fashion"])
+def test_membership_attacks_have_shadow_models_enough_and_the_schemes_of_the_paper(name: str) -> None:
+    parts = experiment(name, "cpu").parts
+    names = ("FNN", "BNN", "CA-FNN, λ = 10", "CA-FNN, λ = 100", "CA-BNN, λ = 10", "CA-BNN, λ = 100", "ensemble of 4")
+    assert [part.name for part in parts] == list(names)
+    for part in parts:
+        assert [each.seed for each in part.settings] == list(range(18))  # 16 besides the pair of the target
+        chosen = part.settings[0].to_dict()
+        weight = (
+            0.1 / 10_000 * chosen["train"] if name.endswith("newsgroups") else 0.1
+        )  # the same KL for each example as in Fig. 2
+        assert chosen["beta"] == pytest.approx(weight if "BNN" in part.name else 0.0)
 
 
 def test_experiments_share_trainings() -> None:

@@ -1,4 +1,4 @@
-"""Acting on confidence: prediction sets, thresholds with a guarantee, decisions by cost, outsiders, and data without labels.
+"""Acting on confidence: prediction sets, certified thresholds, decisions by cost, outsiders, membership, data without labels.
 
 Everything is calibrated on examples that neither the classifier nor a scaling of its probabilities has seen, and says what it
 guarantees. `docs/acting.md` leads through it.
@@ -17,6 +17,8 @@ from calibayes.acting.exchangeability import ExchangeabilityTest, same_distribut
 from calibayes.acting.feature_distance import FeatureDistance, features_of
 from calibayes.acting.guarantee_request import CertifyRequest, CostTable, GuaranteeRequest
 from calibayes.acting.guarantees import Guarantees, calibrate_guarantees
+from calibayes.acting.membership_attack import MembershipAttack, membership_attack, tpr_at_fpr
+from calibayes.acting.membership_scores import lira_scores, membership_scores, true_class_log_odds
 from calibayes.acting.outsiders import Energy, energy_scores, outsider_scores
 from calibayes.acting.prediction_sets import PredictionSets, conformal_sets, examples_needed
 from calibayes.acting.selective_outsiders import SelectiveWithOutsiders, selective_with_outsiders
@@ -41,6 +43,7 @@ __all__ = [
     "FeatureDistance",
     "GuaranteeRequest",
     "Guarantees",
+    "MembershipAttack",
     "PredictionSets",
     "SelectiveWithOutsiders",
     "SetCoverage",
@@ -59,8 +62,13 @@ __all__ = [
     "examples_needed",
     "expected_accuracy",
     "features_of",
+    "lira_scores",
+    "membership_attack",
+    "membership_scores",
     "outsider_scores",
     "same_distribution",
     "selective_with_outsiders",
     "set_coverage",
+    "tpr_at_fpr",
+    "true_class_log_odds",
 ]

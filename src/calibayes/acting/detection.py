@@ -16,7 +16,16 @@ from calibayes.metrics.intervals import Interval
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.randomness import derived_seed
 
-__all__ = ["Detection", "auroc", "auroc_interval", "average_precision", "detection", "detection_probability", "fpr_at_tpr"]
+__all__ = [
+    "Detection",
+    "auroc",
+    "auroc_interval",
+    "average_precision",
+    "detection",
+    "detection_probability",
+    "detection_probability_interval",
+    "fpr_at_tpr",
+]
 
 Floats = npt.NDArray[np.float64]
 _FOLDS = 5
@@ -86,7 +95,7 @@ def detection(insiders: Array, outsiders: Array, *, level: float = 0.95, replica
         fpr95=values[1],
         fpr95_interval=ends[1],
         detection_probability=detection_probability(low, high),
-        detection_probability_interval=_detection_interval(low, high, level),
+        detection_probability_interval=detection_probability_interval(low, high, level),
         level=level,
     )
 
@@ -144,6 +153,24 @@ def detection_probability(insiders: Floats, outsiders: Floats) -> float:
     return float(np.mean([part.mean() for part in _detected(*_both(insiders, outsiders))]))
 
 
+def detection_probability_interval(insiders: Floats, outsiders: Floats, level: float = 0.95) -> Interval:
+    """The interval of `detection_probability`: a normal one, up to what the best thresholds of all examples reach.
+
+    Those are optimistic, having been chosen on the examples that judge them.
+    """
+    from scipy.special import ndtri
+
+    low, high = _both(insiders, outsiders)
+    # Half a hit and half a miss more keep the interval from shrinking to a point.
+    shares = [((part.sum() + 0.5) / (len(part) + 1), len(part)) for part in _detected(low, high)]
+    middle = float(np.mean([share for share, _ in shares]))
+    half = float(ndtri((1 + level) / 2)) * math.sqrt(sum(share * (1 - share) / (4 * n) for share, n in shares))
+    start, end, outside = _best_interval(low, high)
+    inside_interval = [float(((part > start) & (part <= end)).mean()) for part in (low, high)]
+    most = 0.5 * (1 + (1 if outside else -1) * (inside_interval[1] - inside_interval[0]))
+    return Interval(min(max(0.5, middle - half), most), min(1.0, max(middle + half, most)))
+
+
 def _detected(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """For each insider and each outsider 1 if a detector learned on others is right about it, else 0."""
     folds = min(_FOLDS, len(low), len(high))
@@ -172,20 +199,6 @@ def _best_interval(low: Floats, high: Floats) -> tuple[float, float, bool]:
 def _shares_up_to(part: Floats, values: Floats) -> Floats:
     shares: Floats = np.searchsorted(np.sort(part), values, side="right") / len(part)
     return shares
-
-
-def _detection_interval(low: Floats, high: Floats, level: float) -> Interval:
-    """The normal interval of two shares' mean, up to what the best interval of all examples reaches, which is optimistic."""
-    from scipy.special import ndtri
-
-    # Half a hit and half a miss more keep the interval from shrinking to a point.
-    shares = [((part.sum() + 0.5) / (len(part) + 1), len(part)) for part in _detected(low, high)]
-    middle = float(np.mean([share for share, _ in shares]))
-    half = float(ndtri((1 + level) / 2)) * math.sqrt(sum(share * (1 - share) / (4 * n) for share, n in shares))
-    start, end, outside = _best_interval(low, high)
-    inside_interval = [float(((part > start) & (part <= end)).mean()) for part in (low, high)]
-    most = 0.5 * (1 + (1 if outside else -1) * (inside_interval[1] - inside_interval[0]))
-    return Interval(min(max(0.5, middle - half), most), min(1.0, max(middle + half, most)))
 
 
 def _placements(low: Floats, high: Floats) -> Floats:

@@ -32,8 +32,9 @@ def reproduce(
         str,
         argument(
             "newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
-            "cifar10-variations; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in "
-            "the folder of data sets; claims, which checks the paper's claims against all results."
+            "cifar10-variations; membership-newsgroups and membership-fashion, which attack networks to find out what they "
+            "were trained on; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in the "
+            "folder of data sets; claims, which checks the paper's claims against all results."
         ),
     ],
     preset: Annotated[

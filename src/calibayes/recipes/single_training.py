@@ -19,6 +19,7 @@ from calibayes.methods import Plan, build, method_named
 from calibayes.methods.term_weights import check_weights, has_beta
 from calibayes.objective import Objective
 from calibayes.posterior import Point
+from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import generator_for
 from calibayes.recipes.fitting import fit_plan, plan_from_seed, seeded_network
 from calibayes.recipes.training_scores import EpochScorer, rounded
@@ -115,7 +116,12 @@ class TrainingSettings:
 
 
 def train_and_score(
-    settings: TrainingSettings, splits: Splits, network: Callable[[], nn.Module], *, augment: bool = False
+    settings: TrainingSettings,
+    splits: Splits,
+    network: Callable[[], nn.Module],
+    *,
+    augment: bool = False,
+    examine: Callable[[Posterior, Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Train a network on the training part and score it on the others; the result consists of numbers.
 
@@ -124,6 +130,7 @@ def train_and_score(
         splits: the data; temperatures are fitted on validation examples.
         network: returns a new network; the seed governs its initial weights.
         augment: shift and mirror images.
+        examine: called with the trained posterior and its final scores; what it returns, by name, is added to the result.
     """
     train, held_out = _without_held_out(splits.train, settings.held_out)
     data = Augmented(train) if augment else train
@@ -149,14 +156,16 @@ def train_and_score(
     # The members of an ensemble are trained one after the other, so it can only be scored at the end.
     on_epoch = scorer if len(posterior.members) == 1 else None
     history = _fit(settings, plan, data, calibration_data=held_out, on_epoch=on_epoch)
+    final = scorer.final(posterior, settings.predictive_samples)
     return {
         "epochs": [_epoch(row, took, scorer.scores) for row, took in zip(history.epochs, history.seconds, strict=True)],
-        "final": scorer.final(posterior, settings.predictive_samples),
+        "final": final,
         "examples": {"train": len(train[1]), **{part: len(getattr(splits, part)[1]) for part in ("validation", "test")}},
         "weights": sum(sizes),
         "training_seconds": round(seconds + sum(history.seconds), 3),
         "threads": torch.get_num_threads(),
         "device": str(posterior.device),
+        **(examine(posterior, final) if examine else {}),
     }
 
 
