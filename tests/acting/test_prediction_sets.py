@@ -43,7 +43,7 @@ def naive_scores(score: ConformalScore, probs: Tensor, share: float = 1.0) -> li
 
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_equal_their_definitions(name: Any) -> None:
-    probs, _ = classifier(40, 0.7, seed=0, classes=5)
+    probs = classifier(40, 0.7, seed=0, classes=5)[0].float().double()
     for score in (ConformalScore(name), ConformalScore(name, penalty=0.3, free_ranks=2)):
         assert score.of_classes(probs).numpy() == pytest.approx(np.array(naive_scores(score, probs)), abs=1e-12)
 
@@ -154,6 +154,20 @@ def test_sets_are_never_empty_and_a_row_does_not_depend_on_its_batch(name: Any, 
     again = PredictionSets.from_dict(json.loads(json.dumps(sets.to_dict(), allow_nan=False)))
     assert torch.equal(again.predict(probs[30:]), whole)
     assert bool((lower.predict(probs[30:]) <= whole).all())
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_sets_are_the_same_for_probabilities_in_float32_and_in_float64(name: Any) -> None:
+    """Votes of twenty trees: thousands of examples share a score with the threshold."""
+    generator = torch.Generator().manual_seed(13)
+    votes = torch.multinomial(classifier(4000, 1.0, seed=13, classes=3)[0], 20, replacement=True, generator=generator)
+    shares = torch.nn.functional.one_hot(votes, 3).sum(1).double() / 20
+    labels = votes[:, 0]
+    for level in (0.7, 0.8, 0.9, 0.95):
+        double, single = (conformal_sets(each[:1000], labels[:1000], level, name, seed=0) for each in (shares, shares.float()))
+        expected = double.predict(shares)
+        assert torch.equal(double.predict(shares.float()), expected)
+        assert torch.equal(single.predict(shares), expected)
 
 
 def test_the_short_forms_are_the_same() -> None:

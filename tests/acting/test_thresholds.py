@@ -161,6 +161,20 @@ def test_ties_are_answered_together_and_the_threshold_itself_is_not() -> None:
     assert threshold.errors == 0
 
 
+@pytest.mark.parametrize("calibrated_in", [np.float32, np.float64])
+@pytest.mark.parametrize("used_in", [np.float32, np.float64])
+def test_confidences_in_another_type_lie_on_the_same_side(calibrated_in: type, used_in: type) -> None:
+    """The float32 of 0.6 lies above 0.6, and 0.7 above the float32 of 0.7; neither may be answered with those above."""
+    for tied in (0.6, 0.7):
+        confidence = np.array([0.9] * 300 + [tied] * 300)
+        correct = np.array([True] * 300 + [True, False] * 150)
+        threshold = certify_threshold(confidence.astype(calibrated_in), correct)
+        assert threshold.answers(confidence.astype(used_in)).tolist() == [True] * 300 + [False] * 300
+        probs = np.stack((confidence, 1 - confidence), -1)
+        by_class = certify_class_thresholds(probs.astype(calibrated_in), (~correct).astype(int))
+        assert by_class.answers(probs.astype(used_in)).tolist() == [True] * 300 + [False] * 300
+
+
 def test_none_is_an_answer_that_says_what_it_would_take() -> None:
     few = certify_threshold(torch.ones(30), torch.ones(30))
     assert few.value is None

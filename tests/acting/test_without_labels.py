@@ -169,3 +169,18 @@ def test_what_is_refused() -> None:
         same_distribution(torch.rand(5), torch.rand(5), "kss")  # type: ignore[arg-type]
     with pytest.raises(ModelFileError):
         ShiftMonitor.from_dict({})
+
+
+def test_the_same_numbers_in_another_type_are_no_shift() -> None:
+    generator = np.random.default_rng(11)
+    old, new = generator.choice([0.7, 0.8, 0.9, 0.95], (2, 300))
+    expected = same_distribution(old, new).p_value
+    assert expected > 0.05
+    assert same_distribution(old.astype(np.float32), new).p_value == expected
+    assert same_distribution(old, torch.from_numpy(new).float()).p_value == expected
+    monitor, mixed = ShiftMonitor(old), ShiftMonitor(old.astype(np.float32))
+    assert not monitor.update(new)
+    assert not mixed.update(new)
+    assert mixed.capital == monitor.capital
+    right = generator.random(300) < old
+    assert expected_accuracy(new.astype(np.float32), old, right).accuracy == expected_accuracy(new, old, right).accuracy

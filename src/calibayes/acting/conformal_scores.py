@@ -59,7 +59,12 @@ class ConformalScore:
         non_negative_integer("free_ranks", self.free_ranks)
 
     def of_classes(self, probs: Tensor) -> Tensor:
-        """The score of every class, ``[n, K]``, from probabilities ``[n, K]`` in float64."""
+        """The score of every class, ``[n, K]``, from probabilities ``[n, K]`` in float64.
+
+        They are rounded to float32 first, so that the same probabilities have the same scores in either type.
+        """
+        best = probs.argmax(-1, keepdim=True)
+        probs = probs.float().double()
         if self.name == "lac":
             scores = 1 - probs
         else:
@@ -71,7 +76,7 @@ class ConformalScore:
             if self.name == "raps":
                 by_rank = by_rank + self.penalty * (rank - self.free_ranks).clamp_min(0)
             scores = torch.empty_like(probs).scatter_(-1, order, by_rank)
-        return scores.scatter(-1, probs.argmax(-1, keepdim=True), _LEAST)
+        return scores.scatter(-1, best, _LEAST)
 
     def of_labels(self, probs: Tensor, labels: Tensor) -> Tensor:
         """The score of each example's label, ``[n]``."""

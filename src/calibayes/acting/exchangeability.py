@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from calibayes.acting.acting_inputs import as_tensor
+from calibayes.acting.acting_inputs import as_tensor, coarser_type
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.prediction_arrays import Array
@@ -73,7 +73,9 @@ def same_distribution(
         >>> same_distribution(old, torch.rand(200, generator=generator) ** 2).p_value
         0.001
     """
-    first, second = _read("old", old), _read("new", new)
+    # The float32 of a number differs from its float64, so in two types equal numbers would look shifted.
+    common = coarser_type(old, new)
+    first, second = _read("old", old, common), _read("new", new, common)
     if first.shape[1] != second.shape[1]:
         raise InvalidArgumentError(
             f"Expected as many columns in `new` as in `old`, {first.shape[1]}, but got {second.shape[1]}."
@@ -142,8 +144,8 @@ def _blocks(permutations: int, total: int) -> list[int]:
     return [min(size, permutations - start) for start in range(0, permutations, size)]
 
 
-def _read(name: str, values: Array) -> Floats:
-    rows = as_tensor(name, values).double()
+def _read(name: str, values: Array, dtype: torch.dtype) -> Floats:
+    rows = as_tensor(name, values).to(dtype).double()
     rows = rows[:, None] if rows.dim() == 1 else rows
     if rows.dim() != 2 or len(rows) < 2 or not rows.numel():
         raise InvalidArgumentError(

@@ -9,7 +9,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from torch import Tensor
 
-from calibayes.acting.acting_inputs import read_correct, read_labelled, read_numbers, read_probabilities
+from calibayes.acting.acting_inputs import (
+    coarser_type,
+    exceeds,
+    read_correct,
+    read_labelled,
+    read_numbers,
+    read_probabilities,
+)
 from calibayes.acting.exact_bounds import clopper_pearson, error_free_rows
 from calibayes.acting.risk_tests import binomial_p_value, walk_down
 from calibayes.checks import fraction
@@ -75,7 +82,7 @@ class Threshold:
     def answers(self, confidence: Array) -> Tensor:
         """True where a decision is made."""
         values = read_numbers("confidence", confidence, unit=True)
-        return values > (2.0 if self.value is None else self.value)
+        return exceeds(values, values.new_tensor(2.0 if self.value is None else self.value), coarser_type(confidence))
 
     @property
     def statement(self) -> str:
@@ -136,7 +143,8 @@ class ClassThresholds:
         if values.shape[1] != len(self.thresholds):
             raise InvalidArgumentError(f"Expected {len(self.thresholds)} columns in `probs`, but got {values.shape[1]}.")
         confidence, decision = values.max(-1)
-        return confidence.clamp_max(1.0) > values.new_tensor([2.0 if each is None else each for each in self.values])[decision]
+        limits = values.new_tensor([2.0 if each is None else each for each in self.values])[decision]
+        return exceeds(confidence.clamp_max(1.0), limits, coarser_type(probs.probs if isinstance(probs, Predictive) else probs))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain values that JSON can hold."""

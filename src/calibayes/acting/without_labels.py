@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from calibayes.acting.acting_inputs import read_correct, read_numbers
+from calibayes.acting.acting_inputs import coarser_type, read_correct, read_numbers
 from calibayes.checks import fraction
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
@@ -68,6 +69,8 @@ def expected_accuracy(
         return ExpectedAccuracy(float(new.mean()), _of_decisions(new, level), _CALIBRATED, level)
     old = read_numbers("old_confidence", old_confidence, unit=True)
     right = read_correct(old_correct, len(old)).double().numpy()
+    common = coarser_type(confidence, old_confidence)  # in two types, equal confidences could fall into different bins
+    old, new = old.to(common).double(), torch.from_numpy(new).to(common).double().numpy()
     edges = np.unique(np.quantile(old.numpy(), np.linspace(0, 1, min(_BINS, len(old)) + 1)[1:-1]))
     of_old, of_new = (np.searchsorted(edges, values, side="right") for values in (old.numpy(), new))
     rows = np.bincount(of_old, minlength=len(edges) + 1)
