@@ -115,6 +115,8 @@ def test_a_classifier_that_is_right_more_often_than_asked_gives_one_class_each()
     probs, labels = classifier(4000, 1.0, seed=6, classes=3)
     sets = conformal_sets(probs, labels, level=0.4)
     assert sets.predict(probs).sum(-1).unique().tolist() == [1]
+    low, high = sets.coverage_range()
+    assert low < float((probs.argmax(-1) == labels).double().mean()) < high == 1
 
 
 def test_each_class_is_covered_by_itself() -> None:
@@ -214,6 +216,10 @@ def test_the_number_needed_is_the_smallest_that_gives_a_finite_threshold(level: 
     if least > 1:
         with pytest.warns(ActingWarning):
             assert bool(conformal_sets(probs[1:], labels[1:], level).thresholds.isinf().all())
+
+
+def test_the_number_needed_for_a_level_near_one() -> None:
+    assert [examples_needed(level) for level in (0.999, 0.9999, 0.99999, 0.999999)] == [999, 9999, 99_999, 999_999]
 
 
 def test_what_is_refused() -> None:
