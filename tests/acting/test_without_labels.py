@@ -24,6 +24,14 @@ def test_the_number_of_right_decisions_by_all_outcomes() -> None:
     assert _distribution(chances) == pytest.approx(expected)
 
 
+def test_rare_errors_among_many_decisions_are_not_normal() -> None:
+    """One error in ten such samples: an interval of 99 % must hold it."""
+    expected = expected_accuracy(np.full(5000, 1 - 0.1 / 5000), level=0.99)
+    errors = np.arange(4)
+    inside = (expected.interval.low <= 1 - errors / 5000) & (1 - errors / 5000 <= expected.interval.high)
+    assert stats.binom.pmf(errors, 5000, 0.1 / 5000)[inside].sum() >= 0.99
+
+
 @pytest.mark.parametrize("n", [50, 500, 5000])
 def test_calibrated_confidences_hold_the_accuracy(n: int) -> None:
     generator = np.random.default_rng(n)
