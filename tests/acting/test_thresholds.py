@@ -180,10 +180,13 @@ def test_none_is_an_answer_that_says_what_it_would_take() -> None:
     assert few.value is None
     assert few.coverage == 0
     assert "only 30 rows" in few.statement
-    assert "With 45 error-free rows" in few.statement
+    assert "at least 45 error-free rows" in few.statement
     assert not few.answers(torch.ones(3)).any()
     bad = certify_threshold(torch.rand(500), torch.arange(500) % 2)
-    assert "too many errors. With 45 error-free rows" in bad.statement
+    assert "too many errors. It takes at least 45 error-free rows" in bad.statement
+    sixty = certify_threshold(torch.linspace(1, 0, 300), torch.arange(300) < 60)  # right above, wrong below
+    assert sixty.value is None
+    assert sixty.rows_needed == 45
 
 
 def test_confidences_above_one_by_rounding_are_one() -> None:

@@ -76,7 +76,7 @@ class Threshold:
 
     @property
     def rows_needed(self) -> int:
-        """The number of rows without an error that would be enough to certify a threshold."""
+        """The smallest number of rows above a threshold, without an error, that can certify it; it may take more."""
         return error_free_rows(self.accuracy, self.certainty)
 
     def answers(self, confidence: Array) -> Tensor:
@@ -93,7 +93,7 @@ class Threshold:
             few = f"there are only {counted(self.rows, 'row')}" if self.rows < self.rows_needed else "there are too many errors"
             return (
                 f"No threshold can be certified for {article} {target}: {few}. "
-                f"With {self.rows_needed} error-free rows above a threshold, one could be."
+                f"It takes at least {self.rows_needed} error-free rows above a threshold to certify it."
             )
         return (
             f"Decisions of a confidence above {self.value:.4g} have at least the asked {target}. In the calibration rows these "
@@ -177,8 +177,8 @@ def certify_threshold(confidence: Array, correct: Array, accuracy: float = 0.95,
         >>> round(threshold.value, 2), round(threshold.coverage, 2)
         (0.69, 0.62)
         >>> print(certify_threshold(confidence[-30:], confidence[-30:] > 0.7).statement)
-        No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. With 45 error-free
-        rows above a threshold, one could be.
+        No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. It takes at least 45
+        error-free rows above a threshold to certify it.
     """
     fraction("accuracy", accuracy), fraction("certainty", certainty)
     values = read_numbers("confidence", confidence, unit=True)
