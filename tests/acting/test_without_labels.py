@@ -192,3 +192,14 @@ def test_the_same_numbers_in_another_type_are_no_shift() -> None:
     assert mixed.capital == monitor.capital
     right = generator.random(300) < old
     assert expected_accuracy(new.astype(np.float32), old, right).accuracy == expected_accuracy(new, old, right).accuracy
+
+
+def test_the_kernel_discrepancy_does_not_depend_on_where_the_features_lie() -> None:
+    """Most rows are equal: rounding of their distances must not become the width of the kernel."""
+    generator = np.random.default_rng(12)
+    old, new = generator.normal(size=(2, 60, 3)) * (generator.random((2, 60, 1)) < 0.1)
+    expected = same_distribution(old, new, permutations=99)
+    place = np.array([1, 2, 3]) / 3
+    moved = same_distribution(old + place, new + place, permutations=99)
+    assert moved.value == pytest.approx(expected.value, rel=1e-6)
+    assert moved.p_value == expected.p_value

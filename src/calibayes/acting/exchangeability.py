@@ -123,7 +123,9 @@ def _ks(pooled: Floats, new: int, permutations: int, generator: np.random.Genera
 def _mmd(pooled: Floats, new: int, permutations: int, generator: np.random.Generator) -> Floats:
     """The statistic of the data, and of each shuffle."""
     total = len(pooled)
-    squares = torch.cdist(torch.from_numpy(pooled), torch.from_numpy(pooled)).square().numpy()
+    rows = torch.from_numpy(pooled - pooled.mean(0))
+    squares = torch.cdist(rows, rows).square().numpy()
+    squares[squares < 1e-12 * squares.max()] = 0.0  # equal rows, but for rounding: their distances must not be the median
     positive = squares[squares > 0]
     kernel = np.exp(-squares / (2 * np.median(positive))) if len(positive) else np.ones_like(squares)
     weights = np.where(np.arange(total) >= total - new, 1 / new, -1 / (total - new))
