@@ -22,6 +22,10 @@ def test_the_least_expected_cost_by_loops() -> None:
     assert {"2", "abstain"} <= set(decisions.named)
 
 
+def test_costs_in_lists_are_not_rounded() -> None:
+    assert decide_by_cost(torch.tensor([[0.5, 0.5]]), [[0.1, 0.3]]).costs.tolist() == [[0.1, 0.3]]
+
+
 def test_equal_costs_of_errors_are_the_most_probable_class() -> None:
     probs, _ = classifier(300, 1.0, seed=1)
     decisions = decide_by_cost(probs, 1 - torch.eye(4))

@@ -47,7 +47,29 @@ def test_separated_scores_are_not_certain() -> None:
     assert measured.fpr95 == 0
     assert 0.6 < measured.auroc_interval.low < 0.8
     assert 0.2 < measured.fpr95_interval.high < 0.4
+    assert 0.2 < measured.aupr_interval.low < measured.aupr_interval.high == 1
     assert detection(high, low).auroc == 0
+
+
+def test_intervals_hold_the_truth_of_few_scores_that_are_often_separated() -> None:
+    generator = np.random.default_rng(6)
+    truth = {"aupr": average_precision(generator.normal(size=100_000), 3.5 + generator.normal(size=100_000))}
+    truth["auroc"] = stats.norm.cdf(3.5 / math.sqrt(2))
+    held, separated = dict.fromkeys(truth, 0), 0
+    for run in range(60):
+        measured = detection(generator.normal(size=10), 3.5 + generator.normal(size=10), replicates=40, seed=run)
+        separated += measured.auroc == 1
+        for name, value in truth.items():
+            low, high = getattr(measured, f"{name}_interval")
+            held[name] += low <= value <= high
+    assert separated > 30
+    assert all(count >= 54 for count in held.values()), held
+
+
+def test_scores_that_are_all_the_same_may_differ_by_luck() -> None:
+    low, high = auroc_interval(np.zeros(10), np.zeros(30))
+    assert low == pytest.approx(1 - high)
+    assert low == pytest.approx(0.5 - (1 - 0.025**0.1) / 2)
 
 
 def test_the_detection_probability_of_normal_scores_is_known() -> None:

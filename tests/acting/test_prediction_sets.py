@@ -43,7 +43,7 @@ def naive_scores(score: ConformalScore, probs: Tensor, share: float = 1.0) -> li
 
 @pytest.mark.parametrize("name", SCORES)
 def test_scores_equal_their_definitions(name: Any) -> None:
-    probs, _ = classifier(40, 0.7, seed=0, classes=5)
+    probs = classifier(40, 0.7, seed=0, classes=5)[0].float().double()
     for score in (ConformalScore(name), ConformalScore(name, penalty=0.3, free_ranks=2)):
         assert score.of_classes(probs).numpy() == pytest.approx(np.array(naive_scores(score, probs)), abs=1e-12)
 
@@ -115,6 +115,8 @@ def test_a_classifier_that_is_right_more_often_than_asked_gives_one_class_each()
     probs, labels = classifier(4000, 1.0, seed=6, classes=3)
     sets = conformal_sets(probs, labels, level=0.4)
     assert sets.predict(probs).sum(-1).unique().tolist() == [1]
+    low, high = sets.coverage_range()
+    assert low < float((probs.argmax(-1) == labels).double().mean()) < high == 1
 
 
 def test_each_class_is_covered_by_itself() -> None:
@@ -154,6 +156,20 @@ def test_sets_are_never_empty_and_a_row_does_not_depend_on_its_batch(name: Any, 
     again = PredictionSets.from_dict(json.loads(json.dumps(sets.to_dict(), allow_nan=False)))
     assert torch.equal(again.predict(probs[30:]), whole)
     assert bool((lower.predict(probs[30:]) <= whole).all())
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_sets_are_the_same_for_probabilities_in_float32_and_in_float64(name: Any) -> None:
+    """Votes of twenty trees: thousands of examples share a score with the threshold."""
+    generator = torch.Generator().manual_seed(13)
+    votes = torch.multinomial(classifier(4000, 1.0, seed=13, classes=3)[0], 20, replacement=True, generator=generator)
+    shares = torch.nn.functional.one_hot(votes, 3).sum(1).double() / 20
+    labels = votes[:, 0]
+    for level in (0.7, 0.8, 0.9, 0.95):
+        double, single = (conformal_sets(each[:1000], labels[:1000], level, name, seed=0) for each in (shares, shares.float()))
+        expected = double.predict(shares)
+        assert torch.equal(double.predict(shares.float()), expected)
+        assert torch.equal(single.predict(shares), expected)
 
 
 def test_the_short_forms_are_the_same() -> None:
@@ -200,6 +216,10 @@ def test_the_number_needed_is_the_smallest_that_gives_a_finite_threshold(level: 
     if least > 1:
         with pytest.warns(ActingWarning):
             assert bool(conformal_sets(probs[1:], labels[1:], level).thresholds.isinf().all())
+
+
+def test_the_number_needed_for_a_level_near_one() -> None:
+    assert [examples_needed(level) for level in (0.999, 0.9999, 0.99999, 0.999999)] == [999, 9999, 99_999, 999_999]
 
 
 def test_what_is_refused() -> None:

@@ -19,6 +19,8 @@ def test_clopper_and_pearson_equal_scipy() -> None:
     assert clopper_pearson(0, 0) == (0.0, 1.0)
     with pytest.raises(InvalidArgumentError, match="between 0 and 3 successes"):
         clopper_pearson(4, 3)
+    with pytest.raises(InvalidArgumentError, match="`level` to lie between 0 and 1"):
+        clopper_pearson(1, 3, 95)
 
 
 @pytest.mark.parametrize(("accuracy", "certainty"), [(0.95, 0.9), (0.99, 0.9), (0.9, 0.99), (0.5, 0.5)])

@@ -161,15 +161,32 @@ def test_ties_are_answered_together_and_the_threshold_itself_is_not() -> None:
     assert threshold.errors == 0
 
 
+@pytest.mark.parametrize("calibrated_in", [np.float32, np.float64])
+@pytest.mark.parametrize("used_in", [np.float32, np.float64])
+def test_confidences_in_another_type_lie_on_the_same_side(calibrated_in: type, used_in: type) -> None:
+    """The float32 of 0.6 lies above 0.6, and 0.7 above the float32 of 0.7; neither may be answered with those above."""
+    for tied in (0.6, 0.7):
+        confidence = np.array([0.9] * 300 + [tied] * 300)
+        correct = np.array([True] * 300 + [True, False] * 150)
+        threshold = certify_threshold(confidence.astype(calibrated_in), correct)
+        assert threshold.answers(confidence.astype(used_in)).tolist() == [True] * 300 + [False] * 300
+        probs = np.stack((confidence, 1 - confidence), -1)
+        by_class = certify_class_thresholds(probs.astype(calibrated_in), (~correct).astype(int))
+        assert by_class.answers(probs.astype(used_in)).tolist() == [True] * 300 + [False] * 300
+
+
 def test_none_is_an_answer_that_says_what_it_would_take() -> None:
     few = certify_threshold(torch.ones(30), torch.ones(30))
     assert few.value is None
     assert few.coverage == 0
     assert "only 30 rows" in few.statement
-    assert "With 45 error-free rows" in few.statement
+    assert "at least 45 error-free rows" in few.statement
     assert not few.answers(torch.ones(3)).any()
     bad = certify_threshold(torch.rand(500), torch.arange(500) % 2)
-    assert "too many errors. With 45 error-free rows" in bad.statement
+    assert "too many errors. It takes at least 45 error-free rows" in bad.statement
+    sixty = certify_threshold(torch.linspace(1, 0, 300), torch.arange(300) < 60)  # right above, wrong below
+    assert sixty.value is None
+    assert sixty.rows_needed == 45
 
 
 def test_confidences_above_one_by_rounding_are_one() -> None:

@@ -24,6 +24,14 @@ def test_the_number_of_right_decisions_by_all_outcomes() -> None:
     assert _distribution(chances) == pytest.approx(expected)
 
 
+def test_rare_errors_among_many_decisions_are_not_normal() -> None:
+    """One error in ten such samples: an interval of 99 % must hold it."""
+    expected = expected_accuracy(np.full(5000, 1 - 0.1 / 5000), level=0.99)
+    errors = np.arange(4)
+    inside = (expected.interval.low <= 1 - errors / 5000) & (1 - errors / 5000 <= expected.interval.high)
+    assert stats.binom.pmf(errors, 5000, 0.1 / 5000)[inside].sum() >= 0.99
+
+
 @pytest.mark.parametrize("n", [50, 500, 5000])
 def test_calibrated_confidences_hold_the_accuracy(n: int) -> None:
     generator = np.random.default_rng(n)
@@ -169,3 +177,29 @@ def test_what_is_refused() -> None:
         same_distribution(torch.rand(5), torch.rand(5), "kss")  # type: ignore[arg-type]
     with pytest.raises(ModelFileError):
         ShiftMonitor.from_dict({})
+
+
+def test_the_same_numbers_in_another_type_are_no_shift() -> None:
+    generator = np.random.default_rng(11)
+    old, new = generator.choice([0.7, 0.8, 0.9, 0.95], (2, 300))
+    expected = same_distribution(old, new).p_value
+    assert expected > 0.05
+    assert same_distribution(old.astype(np.float32), new).p_value == expected
+    assert same_distribution(old, torch.from_numpy(new).float()).p_value == expected
+    monitor, mixed = ShiftMonitor(old), ShiftMonitor(old.astype(np.float32))
+    assert not monitor.update(new)
+    assert not mixed.update(new)
+    assert mixed.capital == monitor.capital
+    right = generator.random(300) < old
+    assert expected_accuracy(new.astype(np.float32), old, right).accuracy == expected_accuracy(new, old, right).accuracy
+
+
+def test_the_kernel_discrepancy_does_not_depend_on_where_the_features_lie() -> None:
+    """Most rows are equal: rounding of their distances must not become the width of the kernel."""
+    generator = np.random.default_rng(12)
+    old, new = generator.normal(size=(2, 60, 3)) * (generator.random((2, 60, 1)) < 0.1)
+    expected = same_distribution(old, new, permutations=99)
+    place = np.array([1, 2, 3]) / 3
+    moved = same_distribution(old + place, new + place, permutations=99)
+    assert moved.value == pytest.approx(expected.value, rel=1e-6)
+    assert moved.p_value == expected.p_value

@@ -12,7 +12,15 @@ from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.numpy_arrays import from_numpy
 from calibayes.predictive import Predictive
 
-__all__ = ["ActingWarning", "read_correct", "read_labelled", "read_numbers", "read_probabilities"]
+__all__ = [
+    "ActingWarning",
+    "coarser_type",
+    "exceeds",
+    "read_correct",
+    "read_labelled",
+    "read_numbers",
+    "read_probabilities",
+]
 
 
 _ROUNDING = 1e-5  # a mean of softmaxes in float32 may be above 1 by this
@@ -68,6 +76,23 @@ def read_correct(correct: Array, examples: int) -> Tensor:
         row = int((~fine).nonzero()[0])
         raise InvalidArgumentError(f"Expected `correct` to hold zeros and ones, but number {row} is {values[row].item()}.")
     return values.bool()
+
+
+def coarser_type(*arrays: Array) -> torch.dtype:
+    """The floating-point type of the fewest digits among arrays, in which numbers of all of them can be compared."""
+    types = [each.dtype for each in (as_tensor("values", array) for array in arrays) if each.is_floating_point()]
+    return max(types, key=lambda each: torch.finfo(each).eps, default=torch.float64)
+
+
+def exceeds(values: Tensor, thresholds: Tensor, dtype: torch.dtype) -> Tensor:
+    """True where ``values``, which came as ``dtype``, lie above ``thresholds``, both in float64.
+
+    The float32 of 0.6 lies above 0.6, and 0.7 lies above the float32 of 0.7: where many examples share a number, all of them
+    would change sides. So a threshold is rounded to the type of the values, and values to float32 where a threshold is one.
+    """
+    rounded = thresholds.to(dtype).double() if dtype.is_floating_point else thresholds
+    single = thresholds == thresholds.float().double()
+    return torch.where(single, values.float().double(), values) > rounded
 
 
 def as_tensor(name: str, array: Array) -> Tensor:

@@ -1,7 +1,8 @@
 r"""Conformity scores: how unusual each class would be as the label of an example, low for the probable ones.
 
-The most probable class has a score below all others, whatever its probability, so that a set is never empty. It lowers the
-threshold: the sets are at most as large as those of the plain score, and hold the label as often as promised.
+The most probable class has a score below all others, whatever its probability, so that a set is never empty. This lowers the
+threshold: beside the most probable class a set holds no class that the plain score would leave out, and it holds the label as
+often as promised.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.randomness import derived_seed
 from calibayes.wording import did_you_mean
 
-__all__ = ["ConformalScore", "ScoreName", "chosen_score"]
+__all__ = ["LEAST", "ConformalScore", "ScoreName", "chosen_score"]
 
 ScoreName = Literal["lac", "aps", "raps", "top-k"]
 
-_LEAST = -1.0  # below the score of any class; all others are at least 0
+LEAST = -1.0  # below the score of any class; all others are at least 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,12 @@ class ConformalScore:
         non_negative_integer("free_ranks", self.free_ranks)
 
     def of_classes(self, probs: Tensor) -> Tensor:
-        """The score of every class, ``[n, K]``, from probabilities ``[n, K]`` in float64."""
+        """The score of every class, ``[n, K]``, from probabilities ``[n, K]`` in float64.
+
+        They are rounded to float32 first, so that the same probabilities have the same scores in either type.
+        """
+        best = probs.argmax(-1, keepdim=True)
+        probs = probs.float().double()
         if self.name == "lac":
             scores = 1 - probs
         else:
@@ -71,7 +77,7 @@ class ConformalScore:
             if self.name == "raps":
                 by_rank = by_rank + self.penalty * (rank - self.free_ranks).clamp_min(0)
             scores = torch.empty_like(probs).scatter_(-1, order, by_rank)
-        return scores.scatter(-1, probs.argmax(-1, keepdim=True), _LEAST)
+        return scores.scatter(-1, best, LEAST)
 
     def of_labels(self, probs: Tensor, labels: Tensor) -> Tensor:
         """The score of each example's label, ``[n]``."""

@@ -55,7 +55,10 @@ class CostThreshold:
         return self.answered / self.rows
 
     def answers(self, expected_cost: Array) -> Tensor:
-        """True where a decision is made, for the expected costs that `decide_by_cost` returns."""
+        """True where a decision is made, for the expected costs that `decide_by_cost` returns.
+
+        Take them from probabilities of the type that was calibrated: rounding to float32 can move those that tie with it.
+        """
         costs = read_numbers("expected_cost", expected_cost)
         return torch.zeros_like(costs, dtype=torch.bool) if self.value is None else costs < self.value
 

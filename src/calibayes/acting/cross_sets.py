@@ -6,7 +6,8 @@ that depend on each other in any way is a p-value (Vovk and Wang, 2020, https://
 least $1 - 2\alpha$; in practice it is near $1 - \alpha$. See Vovk, "Cross-conformal predictors" (2015,
 https://arxiv.org/abs/1208.0806).
 
-The members' scores are compared with their own: the average of the members, a different classifier, has no such guarantee.
+The members' scores are compared with their own: the average of the members, a different classifier, has no such guarantee. Nor
+has a member that its fold had any part in: not in training, nor in when to stop it, a scaling, or the choice of the method.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ class CrossConformalSets:
     def statement(self) -> str:
         """What is guaranteed, in words."""
         return (
-            f"Sets hold the true class for at least {self.guaranteed_level:.4g} of new examples on average (guaranteed), and "
-            f"for about {self.level:.4g} in practice. For a guarantee of {self.level:.4g}, set rows aside: `conformal_sets`."
+            f"Sets hold the true class for at least {self.guaranteed_level:.4g} of new examples on average (guaranteed, if a "
+            f"fold had no part in its member), and for about {self.level:.4g} in practice. "
+            f"For a guarantee of {self.level:.4g}, set rows aside: `conformal_sets`."
         )
 
     def predict(self, member_probs: Array) -> Tensor:
@@ -115,7 +117,8 @@ def cross_conformal_sets(
     """Calibrate prediction sets on out-of-fold predictions, where no rows were set aside.
 
     Args:
-        out_of_fold_probs: for each example the probabilities by the member that was trained without it, ``[n, K]``.
+        out_of_fold_probs: for each example the probabilities by the member that was trained without it, ``[n, K]``. For the
+            guarantee, the fold must not have stopped the training early either, as it does in `calibayes train`.
         labels: the true classes.
         folds: the fold of each example, 0 … M-1: the number of the member that was trained without it.
         level: the coverage to expect; what is guaranteed is ``2 * level - 1``.

@@ -89,7 +89,7 @@ def read_costs(
 ) -> tuple[Tensor, tuple[str, ...]]:
     """The costs ``[A, K]`` in float64, with abstention as the last row if it has a cost, and the actions' names."""
     try:
-        matrix = as_tensor("costs", costs if isinstance(costs, Tensor) else torch.tensor(costs).numpy()).double()
+        matrix = as_tensor("costs", costs if isinstance(costs, Tensor) else torch.tensor(costs, dtype=torch.float64)).double()
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"Expected `costs` to be numbers in rows of the same length, but got {costs!r}.") from error
     if matrix.dim() != 2 or not len(matrix) or matrix.shape[1] != classes:

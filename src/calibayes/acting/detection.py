@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.acting.acting_inputs import read_numbers
-from calibayes.acting.exact_bounds import clopper_pearson
+from calibayes.acting.exact_bounds import clopper_pearson, lower_bound, upper_bound
 from calibayes.checks import fraction, positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
@@ -40,7 +40,8 @@ class Detection:
         aupr: the average precision, outsiders being the positives; it depends on their share.
         fpr95: the share of outsiders that pass at the threshold where 95 % of the insiders pass.
         detection_probability: how often the best detector by the score is right, if half of the inputs are outsiders.
-        level: of the intervals; those of AUPR and FPR come from a bootstrap of insiders and outsiders apart.
+        level: of the intervals; those of AUPR and FPR come from a bootstrap of insiders and outsiders apart, widened by exact
+            bounds where resampling shows no spread.
     """
 
     auroc: float
@@ -84,6 +85,8 @@ def detection(insiders: Array, outsiders: Array, *, level: float = 0.95, replica
     tails = ((1 - level) / 2, (1 + level) / 2)
     ends = [Interval(*(float(np.quantile(column, tail)) for tail in tails)) for column in zip(*draws, strict=True)]
     # Where all replicates agree, the scores may still be separated by luck: at least the exact interval of the share.
+    if values[0] == 1:
+        ends[0] = Interval(_least_average_precision(len(low), len(high), level), 1.0)
     passing = round(values[1] * len(high))
     exact = clopper_pearson(passing, len(high), level)
     ends[1] = Interval(min(ends[1].low, exact.low), max(ends[1].high, exact.high))
@@ -110,7 +113,8 @@ def auroc_interval(insiders: Floats, outsiders: Floats, level: float = 0.95) -> 
     """DeLong's interval of the AUROC, on the scale of log-odds, which keeps it between 0 and 1.
 
     See DeLong, DeLong and Clarke-Pearson, "Comparing the areas under two or more correlated receiver operating characteristic
-    curves" (1988). If the scores are separated it is the exact interval of a share, for the smaller of the two samples.
+    curves" (1988). If the scores are separated it is the exact interval of a share, for the smaller of the two samples; if all
+    are the same, the share of ties is bounded likewise.
     """
     from scipy.special import ndtri
 
@@ -120,6 +124,9 @@ def auroc_interval(insiders: Floats, outsiders: Floats, level: float = 0.95) -> 
     small = min(len(low), len(high))
     if value in (0.0, 1.0) or small < 2:
         return clopper_pearson(round(value * small), small, level)
+    if len(np.unique(np.concatenate((low, high)))) == 1:
+        apart = 1 - clopper_pearson(small, small, level).low
+        return Interval(0.5 - apart / 2, 0.5 + apart / 2)
     error = math.sqrt(of_high.var(ddof=1) / len(high) + of_low.var(ddof=1) / len(low)) / (value * (1 - value))
     middle, half = math.log(value / (1 - value)), float(ndtri((1 + level) / 2)) * error
     return Interval(*(1 / (1 + math.exp(-(middle + side))) for side in (-half, half)))
@@ -133,6 +140,19 @@ def average_precision(insiders: Floats, outsiders: Floats) -> float:
     alarms = hits + len(low) - np.searchsorted(np.sort(low), values)
     recall = hits / len(high)
     return float((np.diff(recall, prepend=0.0) * hits / alarms).sum())
+
+
+def _least_average_precision(insiders: int, outsiders: int, level: float) -> float:
+    r"""A lower bound of the average precision, if all outsiders were found above all insiders.
+
+    With the bounds of Clopper and Pearson, a share of at least $r$ of the outsiders lies above the lowest one that was found,
+    and at most $a$ of the insiders. At worst these lie above all outsiders, and the precision at a recall of $t$ is
+    $t / (t + c)$, $c$ being $a$ times the ratio of insiders to outsiders; its integral up to $r$ is the bound.
+    """
+    certainty = (3 + level) / 4  # each of the two bounds misses in half of the lower tail
+    alarms, recall = upper_bound(0, insiders, certainty), lower_bound(outsiders, outsiders, certainty)
+    ratio = alarms * insiders / outsiders
+    return recall - ratio * math.log1p(recall / ratio)
 
 
 def fpr_at_tpr(insiders: Floats, outsiders: Floats, tpr: float = 0.95) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from calibayes.checks import fraction
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
 
@@ -46,7 +47,7 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
     """
     if not 0 <= successes <= trials:
         raise InvalidArgumentError(f"Expected between 0 and {trials} successes in {trials} trials, but got {successes}.")
-    certainty = (1 + level) / 2
+    certainty = (1 + fraction("level", level)) / 2
     return Interval(lower_bound(successes, trials, certainty) if trials else 0.0, upper_bound(successes, trials, certainty))
 
 

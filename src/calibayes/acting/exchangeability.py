@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from calibayes.acting.acting_inputs import as_tensor
+from calibayes.acting.acting_inputs import as_tensor, coarser_type
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.prediction_arrays import Array
@@ -73,7 +73,9 @@ def same_distribution(
         >>> same_distribution(old, torch.rand(200, generator=generator) ** 2).p_value
         0.001
     """
-    first, second = _read("old", old), _read("new", new)
+    # The float32 of a number differs from its float64, so in two types equal numbers would look shifted.
+    common = coarser_type(old, new)
+    first, second = _read("old", old, common), _read("new", new, common)
     if first.shape[1] != second.shape[1]:
         raise InvalidArgumentError(
             f"Expected as many columns in `new` as in `old`, {first.shape[1]}, but got {second.shape[1]}."
@@ -121,7 +123,9 @@ def _ks(pooled: Floats, new: int, permutations: int, generator: np.random.Genera
 def _mmd(pooled: Floats, new: int, permutations: int, generator: np.random.Generator) -> Floats:
     """The statistic of the data, and of each shuffle."""
     total = len(pooled)
-    squares = torch.cdist(torch.from_numpy(pooled), torch.from_numpy(pooled)).square().numpy()
+    rows = torch.from_numpy(pooled - pooled.mean(0))
+    squares = torch.cdist(rows, rows).square().numpy()
+    squares[squares < 1e-12 * squares.max()] = 0.0  # equal rows, but for rounding: their distances must not be the median
     positive = squares[squares > 0]
     kernel = np.exp(-squares / (2 * np.median(positive))) if len(positive) else np.ones_like(squares)
     weights = np.where(np.arange(total) >= total - new, 1 / new, -1 / (total - new))
@@ -142,8 +146,8 @@ def _blocks(permutations: int, total: int) -> list[int]:
     return [min(size, permutations - start) for start in range(0, permutations, size)]
 
 
-def _read(name: str, values: Array) -> Floats:
-    rows = as_tensor(name, values).double()
+def _read(name: str, values: Array, dtype: torch.dtype) -> Floats:
+    rows = as_tensor(name, values).to(dtype).double()
     rows = rows[:, None] if rows.dim() == 1 else rows
     if rows.dim() != 2 or len(rows) < 2 or not rows.numel():
         raise InvalidArgumentError(

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from calibayes.acting.acting_inputs import ActingWarning, read_labelled, read_probabilities
-from calibayes.acting.conformal_scores import ConformalScore, ScoreName, chosen_score
+from calibayes.acting.conformal_scores import LEAST, ConformalScore, ScoreName, chosen_score
 from calibayes.checks import fraction
 from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.metrics.intervals import Interval
@@ -40,7 +40,9 @@ def examples_needed(level: float) -> int:
         >>> examples_needed(0.9), examples_needed(0.99)
         (9, 99)
     """
-    return max(1, math.ceil(fraction("level", level) / (1 - level) - 1e-9))
+    least = max(1, math.ceil(fraction("level", level) / (1 - level)))
+    # Near 1 the quotient is rounded too far to tell this number from the one below.
+    return least - 1 if least > 1 and _rank(least - 1, level) < least else least
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,19 +100,23 @@ class PredictionSets:
         return self.predict(probs, groups)
 
     def coverage_range(self, certainty: float = 0.9) -> Interval:
-        r"""The range in which the coverage lies for *this* calibration sample, with this certainty; the worst of several.
+        r"""The range in which the coverage lies for *this* calibration sample, with this certainty.
 
         Over calibration samples the coverage has a beta distribution of the parameters $k$ and $n + 1 - k$, where $k$ is the
-        rank of the threshold; with ties, and where the most probable class is enough, it is higher.
+        rank of the threshold. With ties among the scores it is higher: the lower end holds, the upper one may be exceeded.
+        Where the most probable class alone is enough, the upper end is 1. With several thresholds the range goes from the
+        lowest end to the highest; each of them has the certainty by itself.
         """
         from scipy.special import betaincinv
 
         tail = (1 - fraction("certainty", certainty)) / 2
         ends = []
-        for n in self.counts:
+        for n, threshold in zip(self.counts, self.thresholds.tolist(), strict=True):
             k = _rank(n, self.level)
             over = n + 1 - k
-            ends.append((1.0, 1.0) if over < 1 else tuple(float(betaincinv(k, over, p)) for p in (tail, 1 - tail)))
+            low, high = (1.0, 1.0) if over < 1 else (float(betaincinv(k, over, p)) for p in (tail, 1 - tail))
+            # At the lowest score of all, the coverage is the accuracy, however far above the level it is.
+            ends.append((low, 1.0 if threshold <= LEAST else high))
         return Interval(min(low for low, _ in ends), max(high for _, high in ends))
 
     @property

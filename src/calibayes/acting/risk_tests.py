@@ -11,7 +11,10 @@ error-free rows suffice: there one early error ends everything.
 
 **Why it holds.** The order is that of *counts* of rows, fixed in advance. Given the value of the $(k+1)$-th largest
 confidence, the rows above it are independent draws from all that lies above it, so each test is exact, also with ties. The
-budget handed on is spent honestly if the loss above a threshold, once it exceeds the limit, does so for all lower thresholds.
+budget handed on is spent honestly if the loss above a threshold, once it exceeds the limit, does so for all lower thresholds:
+which test is the first that must not reject then depends only on the number of rows above that point, and given this number,
+the rows above have a mean loss of the limit, and those below it a higher one. (If many rows tie at that point, those below must
+have a mean loss above the limit too.)
 """
 
 from __future__ import annotations

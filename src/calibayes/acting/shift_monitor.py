@@ -55,7 +55,7 @@ class ShiftMonitor:
     def __init__(self, reference: Array, level: float = 0.01, *, seed: int = 0) -> None:
         self.level = fraction("level", level)
         self.seed = non_negative_integer("seed", seed)
-        self._bag: list[float] = sorted(read_numbers("reference", reference).tolist())
+        self._bag: list[float] = sorted(_rounded("reference", reference))
         # The capital on each stake, for each rate of jumps and each kind of bet.
         self._accounts = np.full((2, len(_JUMPS), len(_STAKES)), 1 / len(_STAKES))
         self.seen, self.highest = 0, 1.0
@@ -73,7 +73,7 @@ class ShiftMonitor:
 
     def update(self, values: Array) -> bool:
         """Take in new numbers, in the order in which they came; return True if there is or was an alarm."""
-        for value in read_numbers("values", values).tolist():
+        for value in _rounded("values", values):
             self._bet(self._p_value(value))
             self.highest = max(self.highest, self.capital)
             if self.alarm_at is None and self.highest >= 1 / self.level:
@@ -108,3 +108,9 @@ class ShiftMonitor:
         for account, offset in zip(self._accounts, (p - 0.5, abs(2 * p - 1) - 0.5), strict=True):
             mixed = (1 - jumps) * account + jumps * account.mean(-1, keepdims=True)
             account[:] = mixed * (1 + _STAKES * offset)
+
+
+def _rounded(name: str, values: Array) -> list[float]:
+    """Numbers rounded to float32: a stream in another type than the reference would tie with none of it."""
+    rounded: list[float] = read_numbers(name, values).float().tolist()
+    return rounded

@@ -9,7 +9,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from torch import Tensor
 
-from calibayes.acting.acting_inputs import read_correct, read_labelled, read_numbers, read_probabilities
+from calibayes.acting.acting_inputs import (
+    coarser_type,
+    exceeds,
+    read_correct,
+    read_labelled,
+    read_numbers,
+    read_probabilities,
+)
 from calibayes.acting.exact_bounds import clopper_pearson, error_free_rows
 from calibayes.acting.risk_tests import binomial_p_value, walk_down
 from calibayes.checks import fraction
@@ -69,13 +76,13 @@ class Threshold:
 
     @property
     def rows_needed(self) -> int:
-        """The number of rows without an error that would be enough to certify a threshold."""
+        """The smallest number of rows above a threshold, without an error, that can certify it; it may take more."""
         return error_free_rows(self.accuracy, self.certainty)
 
     def answers(self, confidence: Array) -> Tensor:
         """True where a decision is made."""
         values = read_numbers("confidence", confidence, unit=True)
-        return values > (2.0 if self.value is None else self.value)
+        return exceeds(values, values.new_tensor(2.0 if self.value is None else self.value), coarser_type(confidence))
 
     @property
     def statement(self) -> str:
@@ -86,7 +93,7 @@ class Threshold:
             few = f"there are only {counted(self.rows, 'row')}" if self.rows < self.rows_needed else "there are too many errors"
             return (
                 f"No threshold can be certified for {article} {target}: {few}. "
-                f"With {self.rows_needed} error-free rows above a threshold, one could be."
+                f"It takes at least {self.rows_needed} error-free rows above a threshold to certify it."
             )
         return (
             f"Decisions of a confidence above {self.value:.6g} have at least the asked {target}. In the calibration rows these "
@@ -136,7 +143,8 @@ class ClassThresholds:
         if values.shape[1] != len(self.thresholds):
             raise InvalidArgumentError(f"Expected {len(self.thresholds)} columns in `probs`, but got {values.shape[1]}.")
         confidence, decision = values.max(-1)
-        return confidence.clamp_max(1.0) > values.new_tensor([2.0 if each is None else each for each in self.values])[decision]
+        limits = values.new_tensor([2.0 if each is None else each for each in self.values])[decision]
+        return exceeds(confidence.clamp_max(1.0), limits, coarser_type(probs.probs if isinstance(probs, Predictive) else probs))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain values that JSON can hold."""
@@ -169,8 +177,8 @@ def certify_threshold(confidence: Array, correct: Array, accuracy: float = 0.95,
         >>> round(threshold.value, 2), round(threshold.coverage, 2)
         (0.69, 0.62)
         >>> print(certify_threshold(confidence[-30:], confidence[-30:] > 0.7).statement)
-        No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. With 45 error-free
-        rows above a threshold, one could be.
+        No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. It takes at least 45
+        error-free rows above a threshold to certify it.
     """
     fraction("accuracy", accuracy), fraction("certainty", certainty)
     values = read_numbers("confidence", confidence, unit=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from calibayes.acting.acting_inputs import read_correct, read_numbers
+from calibayes.acting.acting_inputs import coarser_type, read_correct, read_numbers
 from calibayes.checks import fraction
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
@@ -16,7 +17,8 @@ from calibayes.metrics.prediction_arrays import Array
 
 __all__ = ["ExpectedAccuracy", "expected_accuracy"]
 
-_BINS, _EXACT = 10, 4000
+_BINS = 10
+_NORMAL = 400.0  # the variance of a number of right decisions from which it is as good as normal
 _CALIBRATED = "each confidence is the probability that its decision is right, on the new data too"
 _SAME_CURVE = "decisions of a confidence are right as often on the new data as on the old, however often it occurs"
 
@@ -27,7 +29,9 @@ class ExpectedAccuracy:
 
     Attributes:
         accuracy: the estimate.
-        interval: of the accuracy on exactly these examples, if the assumption holds.
+        interval: of the accuracy on exactly these examples, if the assumption holds. With labelled old rows it is approximate,
+            and a bin's accuracy counts for all confidences in it: if the new ones lie at one end of a bin, or beyond all old
+            ones, it may miss.
         assumption: what must hold. No method can check it without labels; `same_distribution` can refute it.
         level: of the interval.
     """
@@ -68,6 +72,8 @@ def expected_accuracy(
         return ExpectedAccuracy(float(new.mean()), _of_decisions(new, level), _CALIBRATED, level)
     old = read_numbers("old_confidence", old_confidence, unit=True)
     right = read_correct(old_correct, len(old)).double().numpy()
+    common = coarser_type(confidence, old_confidence)  # in two types, equal confidences could fall into different bins
+    old, new = old.to(common).double(), torch.from_numpy(new).to(common).double().numpy()
     edges = np.unique(np.quantile(old.numpy(), np.linspace(0, 1, min(_BINS, len(old)) + 1)[1:-1]))
     of_old, of_new = (np.searchsorted(edges, values, side="right") for values in (old.numpy(), new))
     rows = np.bincount(of_old, minlength=len(edges) + 1)
@@ -84,10 +90,11 @@ def expected_accuracy(
 
 
 def _of_decisions(chances: npt.NDArray[np.float64], level: float) -> Interval:
-    """The central share of right decisions, each right with its own chance: exact, or normal if they are many."""
+    """The central share of right decisions, each right with its own chance: exact, or normal if their number varies enough."""
     n, mean = len(chances), float(chances.mean())
-    if n > _EXACT:
-        half = _normal_quantile(level) * math.sqrt(float((chances * (1 - chances)).sum())) / n
+    variance = float((chances * (1 - chances)).sum())
+    if variance > _NORMAL:
+        half = _normal_quantile(level) * math.sqrt(variance) / n
         return Interval(max(0.0, mean - half), min(1.0, mean + half))
     cumulative = np.cumsum(_distribution(chances))
     tail = (1 - level) / 2
@@ -96,11 +103,16 @@ def _of_decisions(chances: npt.NDArray[np.float64], level: float) -> Interval:
 
 
 def _distribution(chances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The distribution of the number of successes of independent trials, by halves."""
-    if len(chances) == 1:
-        return np.array([1 - chances[0], chances[0]])
-    middle = len(chances) // 2
-    return np.convolve(_distribution(chances[:middle]), _distribution(chances[middle:]))
+    """The distribution of the number of successes of independent trials, by convolving neighbours until one is left."""
+    trials = 1 << (len(chances) - 1).bit_length()  # those added never succeed
+    padded = np.pad(chances, (0, trials - len(chances)))
+    parts = np.stack((1 - padded, padded), -1)
+    while len(parts) > 1:
+        width = parts.shape[1]
+        waves = np.fft.rfft(parts, 2 * width)
+        parts = np.fft.irfft(waves[::2] * waves[1::2], 2 * width)[:, : 2 * width - 1]
+    result: npt.NDArray[np.float64] = parts[0, : len(chances) + 1]
+    return result
 
 
 def _normal_quantile(level: float) -> float:

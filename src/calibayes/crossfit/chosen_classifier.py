@@ -27,8 +27,10 @@ class ChosenClassifier:
         scaling: for the ensemble's averaged probabilities.
         selection: what was tried, and what was chosen.
         rows: those that were held out by some fold.
-        held_out: honest probabilities of these rows: by members, a scaling and a choice that none of them had a part in.
-            They are those of single members, so the ensemble is at least about as good.
+        held_out: probabilities of these rows by members that were trained without them, with a scaling and a choice that their
+            own losses have no part in. Two small effects remain: they say when the training of a network stops, and they train
+            the members by which the scaling and the choice are judged. They are predicted by single members, so the ensemble is
+            at least about as good.
     """
 
     posterior: Ensemble
