@@ -12,7 +12,7 @@ from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.numpy_arrays import from_numpy
 from calibayes.predictive import Predictive
 
-__all__ = ["ActingWarning", "read_correct", "read_labelled", "read_numbers", "read_probabilities"]
+__all__ = ["ActingWarning", "as_tensor", "read_correct", "read_features", "read_labelled", "read_numbers", "read_probabilities"]
 
 
 _ROUNDING = 1e-5  # a mean of softmaxes in float32 may be above 1 by this
@@ -68,6 +68,18 @@ def read_correct(correct: Array, examples: int) -> Tensor:
         row = int((~fine).nonzero()[0])
         raise InvalidArgumentError(f"Expected `correct` to hold zeros and ones, but number {row} is {values[row].item()}.")
     return values.bool()
+
+
+def read_features(features: Array) -> Tensor:
+    """Features ``[n, d]`` in float64, all finite."""
+    rows = as_tensor("features", features).double()
+    if rows.dim() == 2 and rows.numel() and bool(rows.isfinite().all()):
+        return rows
+    place = ""
+    if rows.dim() == 2 and rows.numel():
+        row, column = (~rows.isfinite()).nonzero()[0].tolist()
+        place = f" with {rows[row, column].item()} in row {row}, column {column}"
+    raise InvalidArgumentError(f"Expected finite `features` of shape [n, d], but got shape {list(rows.shape)}{place}.")
 
 
 def as_tensor(name: str, array: Array) -> Tensor:
