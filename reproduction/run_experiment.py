@@ -133,4 +133,6 @@ def _cost(settings: dict[str, Any]) -> float:
     """The rough duration of a training, in forward passes over the training examples."""
     bayesian = settings["beta"] > 0
     scored = settings["epochs"] / settings["evaluate_every"] * (settings["epoch_samples"] if bayesian else 1)
-    return float(3 * settings["epochs"] * settings["samples"] + 3 * settings["start_epochs"] + scored)
+    outside = 2 if settings.get("ocm") else 1
+    trained = 3 * settings["epochs"] * settings["samples"] * outside + 3 * settings["start_epochs"]
+    return float((trained + scored) * settings.get("members", 1))
