@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from reproduction.claim_verdicts import SLIGHT, PaperClaim, judged_claim
 from reproduction.experiment_results import BySeed, PartResults, SeedDifference, between
-from reproduction.followup_scores import COVERAGES
+from reproduction.followup_scores import COVERAGES, KNOWN_SOURCE, NEW_SOURCE
 
 __all__ = ["followup_claims"]
 
@@ -14,6 +14,7 @@ Parts = Mapping[str, PartResults]
 Pair = tuple[str, str]
 _SCHEMES = ("FNN", "CFNN", "BNN", "CBNN")
 _PROPOSED = "CBNN-OCM"
+_SOURCES = (KNOWN_SOURCE, NEW_SOURCE)
 _DETECTED = ("max-prob", "detection_probability")  # the follow-up's: how far confidences tell outsiders from insiders
 _COVERAGE = f"{COVERAGES[1]:g}"  # at which the selector is judged
 _NEEDED = (*_SCHEMES, *(f"{scheme}-OCM" for scheme in _SCHEMES))
@@ -47,8 +48,8 @@ def _of_regularization(title: str, parts: Parts) -> list[PaperClaim]:
 def _of_confidence_minimization(title: str, parts: Parts) -> list[PaperClaim]:
     judged = []
     pairs = tuple((f"{scheme}-OCM", scheme) for scheme in _SCHEMES)
-    for source in _sources(parts):
-        asked = "" if source == _sources(parts)[0] else "(Asked by us) "
+    for source in _SOURCES:
+        asked = "" if source == KNOWN_SOURCE else "(Asked by us) "
         text = f"{title}: {asked}OCM makes outsiders of {source} easier to detect"
         judged.append(judged_claim(text, _less(parts, pairs, "outsiders", source, *_DETECTED), "with OCM minus without"))
     worse = _less(parts, pairs, "test", "ece")
@@ -77,18 +78,18 @@ def _of_selection(title: str, parts: Parts) -> list[PaperClaim]:
             f"{source}: answered by confidence minus by the selector",
             proposed.final_by_seed(*by_confidence, "outsiders", source, "passed"),
             proposed.final_by_seed(*selected, "outsiders", source, "passed"),
-            comparisons=len(_sources(parts)),
+            comparisons=len(_SOURCES),
         )
-        for source in _sources(parts)
+        for source in _SOURCES
     ]
     detected = [
         between(
             source,
             proposed.final_by_seed(*selected, "outsiders", source, "detection_probability"),
             proposed.final_by_seed("outsiders", source, *_DETECTED),
-            comparisons=len(_sources(parts)),
+            comparisons=len(_SOURCES),
         )
-        for source in _sources(parts)
+        for source in _SOURCES
     ]
     whole, alone = proposed.final_by_seed("test", "ece"), proposed.final_by_seed(*by_confidence, "ece")
     return [
@@ -134,7 +135,7 @@ def _of_baselines(title: str, parts: Parts) -> list[PaperClaim]:
     ):
         if name not in parts:
             continue
-        count = 2 + len(_sources(parts))
+        count = 2 + len(_SOURCES)
         gaps = [
             between("ECE", _of(parts, name, "scaled", "ece"), _of(parts, _PROPOSED, "test", "ece"), comparisons=count),
             between(
@@ -148,7 +149,7 @@ def _of_baselines(title: str, parts: Parts) -> list[PaperClaim]:
                 _of(parts, name, "outsiders", source, "energy", "auroc"),
                 comparisons=count,
             )
-            for source in _sources(parts)
+            for source in _SOURCES
         ]
         text = f"{title}: (Asked by us) CBNN-OCM beats {shown} with temperature and energy score"
         judged.append(judged_claim(text, gaps, "its lead in ECE, NLL and AUROC"))
@@ -162,8 +163,3 @@ def _less(parts: Parts, pairs: Sequence[Pair], *path: str) -> list[SeedDifferenc
 
 def _of(parts: Parts, name: str, *path: str) -> BySeed:
     return parts[name].final_by_seed(*path)
-
-
-def _sources(parts: Parts) -> list[str]:
-    """The sources of outsiders, that of those trained on first."""
-    return list(parts[_PROPOSED].results[0]["final"]["outsiders"])

@@ -16,6 +16,7 @@ from calibayes.data.data_folder import data_folder
 from calibayes.errors import DataError, MissingDataError
 from calibayes.randomness import generator_for
 from reproduction.cifar10_training import cifar10_parts, normalized_network, pretrained_file
+from reproduction.followup_scores import KNOWN_SOURCE, NEW_SOURCE
 from reproduction.followup_training import FollowUpData, FollowUpTraining, train_and_score_outsiders
 
 __all__ = [
@@ -71,7 +72,7 @@ def image_data(train: int | None, test: int | None, outsiders: int | None) -> Fo
     return FollowUpData(
         splits=splits,
         outside=images[:TRAINED_ON],
-        outsiders={"the source trained on": images[TRAINED_ON:][:outsiders], "another source": cifar100_images()[:outsiders]},
+        outsiders={KNOWN_SOURCE: images[TRAINED_ON:][:outsiders], NEW_SOURCE: cifar100_images()[:outsiders]},
         shifted={name: (shifted_images(x, name, seed=0), y) for name in _SHIFTS},
     )
 

@@ -19,9 +19,10 @@ from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.randomness import generator_for
 from calibayes.recipes.training_scores import fitted_temperature, rounded, scores_of, scores_with_temperature
 
-__all__ = ["COVERAGES", "OutsiderScorer"]
+__all__ = ["COVERAGES", "KNOWN_SOURCE", "NEW_SOURCE", "OutsiderScorer"]
 
 COVERAGES = (0.5, 0.7, 0.9)  # shares of the insiders that are answered
+KNOWN_SOURCE, NEW_SOURCE = "the source trained on", "another source"  # of outsiders
 _NEIGHBOURHOOD = 2000  # training examples that distances are measured to
 _FEW = 20  # outsiders, below which nothing is said about how they can be told from insiders
 _BATCH = 512

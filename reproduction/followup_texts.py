@@ -20,6 +20,7 @@ from calibayes.errors import MissingDataError
 from calibayes.networks.text_network import TextNetwork
 from calibayes.networks.word_weights import WordWeights
 from calibayes.randomness import generator_for
+from reproduction.followup_scores import KNOWN_SOURCE, NEW_SOURCE
 from reproduction.followup_training import FollowUpData, FollowUpTraining, train_and_score_outsiders
 
 __all__ = ["check_texts", "clinc150_file", "clinc150_followup_trial", "sentences", "text_data", "without_words"]
@@ -81,8 +82,8 @@ def text_data(train: int | None, test: int | None, outsiders: int | None) -> tup
         splits=splits,
         outside=encoded(outside),
         outsiders={
-            "the source trained on": encoded(out_of_scope),
-            "another source": encoded(sentences(_SENTENCES)[:outsiders]),
+            KNOWN_SOURCE: encoded(out_of_scope),
+            NEW_SOURCE: encoded(sentences(_SENTENCES)[:outsiders]),
         },
         shifted={name: (without_words(x, share, seed=0), y) for name, share in _DROPPED.items()},
     )
