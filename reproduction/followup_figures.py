@@ -39,7 +39,8 @@ def _panels(
         panel(ax, what, parts)
         finish(ax)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 5), frameon=False, fontsize="small")
+    columns = 3 if max(map(len, labels)) > 20 else 5  # as many as fit
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), columns), frameon=False, fontsize="small")
     return figure
 
 

@@ -68,8 +68,8 @@ def _size(experiment: Experiment, parts: Sequence[PartResults]) -> str:
     hours = sum(result["training_seconds"] for part in parts for result in part.results) / 3600
     return (
         f"{settings.epochs} epochs on {counts['train']:,} examples, {counts['validation']:,} for validation and "
-        f"{counts['test']:,} for tests, {len(first.results)} seeds; preset {experiment.preset}. Training took {hours:.1f} hours "
-        "of one core each, without the scores.\n"
+        f"{counts['test']:,} for tests, {len(first.results)} seeds; preset {experiment.preset}. Training took {hours:.1f} "
+        "hours of one core, without the scores.\n"
     )
 
 

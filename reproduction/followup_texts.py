@@ -28,7 +28,7 @@ __all__ = ["check_texts", "clinc150_file", "clinc150_followup_trial", "sentences
 _LENGTH = 30  # words of a request at most
 _VALIDATION_OUTSIDERS = 50  # of the 100 out-of-scope requests for validation, to train on beside the 100 for training
 _SENTENCES = 1000
-_DROPPED = {"a fifth of the words": 0.2, "two fifths of the words": 0.4}
+_DROPPED = {"20 % fewer words": 0.2, "40 % fewer words": 0.4}
 
 
 def clinc150_followup_trial(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.sweep_plan import choices
 from reproduction.cifar10_training import CIFAR10Training
 from reproduction.experiments import EXPERIMENTS, PRESETS, experiment
+from reproduction.followup_training import FollowUpTraining
 from reproduction.newsgroups_training import NewsgroupsTraining
 
-BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training}
+SETTINGS: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -21,7 +22,8 @@ def test_settings_can_be_written_down_and_are_there_once(name: str, preset: str)
     asked = experiment(name, preset)
     settings = asked.settings()
     assert len({repr(each) for each in settings}) == len(settings)
-    assert {repr(BY_DATA[asked.data].of(each)) for each in settings} == {repr(e) for part in asked.parts for e in part.settings}
+    kind = FollowUpTraining if name.endswith("followup") else SETTINGS[asked.data]
+    assert {repr(kind.of(each)) for each in settings} == {repr(e) for part in asked.parts for e in part.settings}
 
 
 @pytest.mark.parametrize("preset", ["cpu", "paper"])
