@@ -48,7 +48,7 @@ def final(noise: float, **values: float) -> dict[str, Any]:
 
 def results(**changes: dict[str, float]) -> list[PartResults]:
     """Every part with the usual scores, but for those given by name (``CBNN_OCM`` …); each seed has its own noise."""
-    parts = []
+    parts: list[PartResults] = []
     for part in ASKED.parts:
         values = changes.get(part.name.replace("-", "_").replace(" ", "_"), {})
         shift = len(parts)
