@@ -1,7 +1,7 @@
 """The trainings of the follow-up's experiments: its schemes, each with and without confidence minimisation, and baselines.
 
 Estimated for preset ``cpu`` from steps timed on a core that other work shared: a core trains a ResNet-20 on 280 images a second
-(150 with outsiders) and predicts 800, so ``cifar10-followup`` takes about 2.5 core-hours (30 trainings), and an epoch of CLINC150
+(150 with outsiders) and predicts 800, so ``cifar10-followup`` takes about 2.5 core-hours (30 trainings); an epoch of CLINC150
 takes 5 seconds, so ``clinc150-followup`` takes about 0.8 core-hours (50 trainings). Two cores halve these hours.
 """
 
