@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from calibayes.recipes.compare.difference_interval import mean_difference
 from calibayes.recipes.single_training import TrainingSettings
 from calibayes.sweeps import Trial
-from reproduction.experiments import Experiment, ExperimentPart
+from reproduction.experiment_part import ExperimentPart
+from reproduction.experiments import Experiment
 
 __all__ = [
     "BySeed",
@@ -56,6 +57,10 @@ class PartResults:
         """One number of the trained network for each seed, such as ``final("test", "ece")``."""
         return np.array([_number_at(result["final"], path) for result in self.results], dtype=np.float64)
 
+    def final_by_seed(self, *path: str) -> BySeed:
+        """The same by seed; NaN where there is none."""
+        return {each.seed: float(value) for each, value in zip(self.settings, self.final(*path), strict=True)}
+
     def by_seed(self, number: Callable[[list[dict[str, Any]]], Number]) -> dict[int, Number]:
         """One number for each seed, computed from the epochs that were scored."""
         pairs = zip(self.settings, self.results, strict=True)
@@ -84,10 +89,10 @@ def part_results(experiment: Experiment, trials: Iterable[Trial]) -> list[PartRe
 
 
 def _number_at(tree: Any, path: tuple[str, ...]) -> float:
-    """The number at the end of a path of names."""
+    """The number at the end of a path of names; NaN for None."""
     for name in path:
         tree = tree[name]
-    return float(tree)
+    return math.nan if tree is None else float(tree)
 
 
 class SeedDifference(NamedTuple):

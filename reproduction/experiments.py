@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods.term_weights import has_beta, has_lam
@@ -14,6 +14,10 @@ from calibayes.recipes.single_training import TrainingSettings
 from calibayes.sweeps.settings_grid import varying
 from calibayes.wording import did_you_mean
 from reproduction.cifar10_training import CIFAR10Training, check_cifar10, cifar10_trial
+from reproduction.experiment_part import ExperimentPart
+from reproduction.followup_experiments import cifar10_followup, clinc150_followup
+from reproduction.followup_images import check_images, cifar10_followup_trial
+from reproduction.followup_texts import check_texts, clinc150_followup_trial
 from reproduction.membership_experiments import fashion_membership, newsgroups_membership
 from reproduction.membership_training import check_fashion, fashion_membership_trial, newsgroups_membership_trial
 from reproduction.newsgroups_training import check_newsgroups, newsgroups_settings, newsgroups_trial
@@ -21,14 +25,6 @@ from reproduction.newsgroups_training import check_newsgroups, newsgroups_settin
 __all__ = ["EXPERIMENTS", "PRESETS", "Experiment", "ExperimentPart", "check_preset", "experiment"]
 
 PRESETS = ("tiny", "cpu", "paper")
-
-
-@dataclass(frozen=True)
-class ExperimentPart:
-    """Trainings that belong together: one line of a figure, or one variation."""
-
-    name: str  # what it is called in figures and tables
-    settings: tuple[TrainingSettings, ...]  # one for each training
 
 
 @dataclass(frozen=True)
@@ -89,13 +85,11 @@ def check_preset(preset: str) -> str:
 def experiment(name: str, preset: str = "cpu") -> Experiment:
     """An experiment by its name."""
     if name not in EXPERIMENTS:
-        known = ", ".join([*EXPERIMENTS, "cifar10-pretrain", "claims"])
+        known = ", ".join([*EXPERIMENTS, "cifar10-pretrain", "claims", "followup-claims"])
         raise InvalidArgumentError(f"Expected the experiment to be one of {known}, but got {name!r}.")
     check_preset(preset)
-    title, parts = EXPERIMENTS[name]
-    # By data set, unless the experiment has its own.
-    trial, check = _TRIALS.get(name) or _TRIALS[name.partition("-")[0]]
-    return Experiment(name, title, preset, trial, check, tuple(parts(preset)))
+    known_as = EXPERIMENTS[name]
+    return Experiment(name, known_as.title, preset, known_as.trial, known_as.check, tuple(known_as.parts(preset)))
 
 
 # 20 Newsgroups.
@@ -210,18 +204,32 @@ def _parts(settings: Callable[[str], Mapping[str, tuple[TrainingSettings, ...]]]
     return lambda preset: [ExperimentPart(name, each) for name, each in settings(preset).items()]
 
 
-EXPERIMENTS: dict[str, tuple[str, Callable[[str], list[ExperimentPart]]]] = {
-    "newsgroups-epochs": ("Fig. 1: 20 Newsgroups, ECE and accuracy over epochs", _newsgroups_epochs),
-    "newsgroups-lambda": ("Fig. 2: 20 Newsgroups, ECE and accuracy over λ", _newsgroups_lambda),
-    "newsgroups-variations": ("20 Newsgroups: what the paper leaves open, varied", _newsgroups_variations),
-    "cifar10-reliability": ("Fig. 3: CIFAR-10, reliability diagrams", _cifar10_reliability),
-    "cifar10-variations": ("CIFAR-10: wider posteriors", _cifar10_variations),
-    "membership-newsgroups": ("20 Newsgroups: membership attacks", _parts(newsgroups_membership)),
-    "membership-fashion": ("Fashion-MNIST: membership attacks", _parts(fashion_membership)),
-}
-_TRIALS: dict[str, tuple[Callable[[Mapping[str, Any]], dict[str, Any]], Callable[[Mapping[str, Any]], None]]] = {
-    "newsgroups": (newsgroups_trial, check_newsgroups),
-    "cifar10": (cifar10_trial, check_cifar10),
-    "membership-newsgroups": (newsgroups_membership_trial, check_newsgroups),
-    "membership-fashion": (fashion_membership_trial, check_fashion),
+class Definition(NamedTuple):
+    """An experiment in every size."""
+
+    title: str  # what it shows
+    parts: Callable[[str], list[ExperimentPart]]  # its trainings, by preset
+    trial: Callable[[Mapping[str, Any]], dict[str, Any]]  # as in `Experiment`
+    check: Callable[[Mapping[str, Any]], None]  # likewise
+
+
+_TEXTS, _IMAGES = (newsgroups_trial, check_newsgroups), (cifar10_trial, check_cifar10)
+EXPERIMENTS: dict[str, Definition] = {
+    "newsgroups-epochs": Definition("Fig. 1: 20 Newsgroups, ECE and accuracy over epochs", _newsgroups_epochs, *_TEXTS),
+    "newsgroups-lambda": Definition("Fig. 2: 20 Newsgroups, ECE and accuracy over λ", _newsgroups_lambda, *_TEXTS),
+    "newsgroups-variations": Definition("20 Newsgroups: what the paper leaves open, varied", _newsgroups_variations, *_TEXTS),
+    "cifar10-reliability": Definition("Fig. 3: CIFAR-10, reliability diagrams", _cifar10_reliability, *_IMAGES),
+    "cifar10-variations": Definition("CIFAR-10: wider posteriors", _cifar10_variations, *_IMAGES),
+    "cifar10-followup": Definition(
+        "Follow-up: CIFAR-10 with outsiders", cifar10_followup, cifar10_followup_trial, check_images
+    ),
+    "clinc150-followup": Definition(
+        "Follow-up: CLINC150 with outsiders", clinc150_followup, clinc150_followup_trial, check_texts
+    ),
+    "membership-newsgroups": Definition(
+        "20 Newsgroups: membership attacks", _parts(newsgroups_membership), newsgroups_membership_trial, check_newsgroups
+    ),
+    "membership-fashion": Definition(
+        "Fashion-MNIST: membership attacks", _parts(fashion_membership), fashion_membership_trial, check_fashion
+    ),
 }

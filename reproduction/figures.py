@@ -14,6 +14,7 @@ from calibayes.displays import ReliabilityDisplay, SweepDisplay, reliability_gri
 from calibayes.displays.style import LINES, finish, percent_axis
 from calibayes.metrics import Interval, ReliabilityBins, Scores
 from reproduction.experiment_results import PartResults
+from reproduction.followup_figures import followup_figures
 from reproduction.membership_figures import leak_figures
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ _FIGURES: Mapping[str, Callable[[Sequence[PartResults]], Iterator[tuple[str, Fig
     "newsgroups-epochs": _epochs,
     "newsgroups-lambda": _lambdas,
     "cifar10-reliability": _diagrams,
+    "cifar10-followup": followup_figures,
+    "clinc150-followup": followup_figures,
     "membership-newsgroups": leak_figures,
     "membership-fashion": leak_figures,
 }

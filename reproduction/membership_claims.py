@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from reproduction.claim_verdicts import SLIGHT, PaperClaim, judged_claim
 from reproduction.experiment_results import PartResults, SeedDifference, between
 from reproduction.membership_experiments import LAMS
 from reproduction.membership_results import Leak, leaks
-from reproduction.paper_claims import SLIGHT, PaperClaim, judged
 
 __all__ = ["membership_claims"]
 
@@ -41,7 +41,7 @@ def membership_claims(title: str, parts: Sequence[PartResults]) -> list[PaperCla
             for plain, ours in calibrated
         ]
         rule = "the change of accuracy, plus 2 points"
-        claims.append(judged("… and the accuracy falls only marginally", changes, rule, at_least=-SLIGHT, note=_NOTE))
+        claims.append(judged_claim("… and the accuracy falls only marginally", changes, rule, at_least=-SLIGHT, note=_NOTE))
     if bayesian:
         text = f"(Asked by us) {title}: Bayesian learning leaks less to LiRA (AUC)"
         claims.append(_leaks_less(text, known, bayesian, "LiRA", "auc"))
@@ -60,4 +60,4 @@ def _leaks_less(
         )
         for first, second in pairs
     ]
-    return judged(text, gaps, "all differences", note=_NOTE)
+    return judged_claim(text, gaps, "all differences", note=_NOTE)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 
+from reproduction.claim_verdicts import SLIGHT, Holds, PaperClaim, judged_claim
 from reproduction.experiment_results import (
     BySeed,
     PartResults,
@@ -19,27 +18,10 @@ from reproduction.experiment_results import (
     settled,
 )
 
-__all__ = ["SLIGHT", "PaperClaim", "claims", "judged"]
+__all__ = ["PaperClaim", "claims"]
 
-Holds = Literal["holds", "holds in part", "does not hold here", "cannot be told"]
-SLIGHT = 0.02  # of accuracy: the most that "only marginally" may mean
 _BROKEN = 0.05  # of validation accuracy: a loss by which training counts as broken down
 _ECE = ("test", "ece")
-
-
-@dataclass(frozen=True)
-class PaperClaim:
-    """A claim of the paper, our numbers and the verdict."""
-
-    text: str  # the claim
-    gaps: tuple[SeedDifference, ...]  # our numbers, in shares; shown in points
-    verdict: Holds  # by the rule `rule`
-    rule: str  # the difference that is above zero if it holds
-    note: str = ""  # about its numbers, where they are made in another way than most
-
-    def to_dict(self) -> dict[str, Any]:
-        """The claim as numbers and texts."""
-        return {"claim": self.text, "verdict": self.verdict, "rule": self.rule, "gaps": [gap._asdict() for gap in self.gaps]}
 
 
 Parts = Mapping[str, PartResults]
@@ -48,9 +30,9 @@ Parts = Mapping[str, PartResults]
 def claims(newsgroups: Sequence[PartResults], cifar10: Sequence[PartResults]) -> list[PaperClaim]:
     """Every claim of the paper's experiments for which there are results."""
     texts, images = ({part.name: part for part in parts if part.results} for parts in (newsgroups, cifar10))
-    results = [*_of_epochs(texts), *_of_hard_scores(texts), *_of_bnn(texts)]
-    results += [*_of_lambda(texts, "FNN"), *_of_lambda(texts, "BNN")]
-    return [*results, *_of_both(texts), *_of_temperature(texts), *_of_images(images)]
+    judged = [*_of_epochs(texts), *_of_hard_scores(texts), *_of_bnn(texts)]
+    judged += [*_of_lambda(texts, "FNN"), *_of_lambda(texts, "BNN")]
+    return [*judged, *_of_both(texts), *_of_temperature(texts), *_of_images(images)]
 
 
 def _of_epochs(parts: Parts) -> list[PaperClaim]:
@@ -63,9 +45,11 @@ def _of_epochs(parts: Parts) -> list[PaperClaim]:
     slight = "fully differentiable minus hard, plus 2 points"
     at_all = [between("hard", plain, hard, comparisons=2), between("fully differentiable", plain, soft, comparisons=2)]
     return [
-        judged(lower, [between("ECE", hard, soft)], "hard minus fully differentiable"),
-        judged("… without affecting the accuracy", [between("accuracy", soft_right, hard_right)], slight, at_least=-SLIGHT),
-        judged("(Asked by us) At λ = 10 the term lowers the ECE at all", at_all, "FNN minus CA-FNN"),
+        judged_claim(lower, [between("ECE", hard, soft)], "hard minus fully differentiable"),
+        judged_claim(
+            "… without affecting the accuracy", [between("accuracy", soft_right, hard_right)], slight, at_least=-SLIGHT
+        ),
+        judged_claim("(Asked by us) At λ = 10 the term lowers the ECE at all", at_all, "FNN minus CA-FNN"),
     ]
 
 
@@ -74,7 +58,7 @@ def _of_hard_scores(parts: Parts) -> list[PaperClaim]:
     both = {lam: part for lam, part in _lams(parts, "CA-FNN").items() if f"{part.name}: hard scores" in parts}
     hard = {lam: parts[f"{soft.name}: hard scores"] for lam, soft in both.items()}
     text = "(Asked by us) Fully differentiable scores give a lower ECE at a larger λ"
-    return [judged(text, _at_each_lam(hard, both), "hard minus fully differentiable")] if both else []
+    return [judged_claim(text, _at_each_lam(hard, both), "hard minus fully differentiable")] if both else []
 
 
 def _of_bnn(parts: Parts) -> list[PaperClaim]:
@@ -87,7 +71,7 @@ def _of_bnn(parts: Parts) -> list[PaperClaim]:
         between("at the best epoch by validation NLL", *best, comparisons=3),
         between("at equal accuracy", *at_equal_accuracy(*pair, *_ECE), comparisons=3),
     ]
-    return [judged("A BNN has a lower ECE than an FNN", gaps, "FNN minus BNN")]
+    return [judged_claim("A BNN has a lower ECE than an FNN", gaps, "FNN minus BNN")]
 
 
 def _of_lambda(parts: Parts, scheme: str) -> list[PaperClaim]:
@@ -114,9 +98,9 @@ def _of_lambda(parts: Parts, scheme: str) -> list[PaperClaim]:
     equal = between(at_most, *at_equal_accuracy(plain, sound[most], *_ECE))
     rule, slight = "the fall with log λ, and from 0 to the largest λ", "the change of accuracy, plus 2 points"
     return [
-        judged(f"A larger λ lowers the ECE of CA-{scheme}{note}", gaps, rule),
-        judged("… and the accuracy only marginally", losses, slight, at_least=-SLIGHT),
-        judged("(Asked by us) … and the ECE at equal accuracy, too", [equal], f"{scheme} minus CA-{scheme}"),
+        judged_claim(f"A larger λ lowers the ECE of CA-{scheme}{note}", gaps, rule),
+        judged_claim("… and the accuracy only marginally", losses, slight, at_least=-SLIGHT),
+        judged_claim("(Asked by us) … and the ECE at equal accuracy, too", [equal], f"{scheme} minus CA-{scheme}"),
     ]
 
 
@@ -137,13 +121,13 @@ def _of_both(parts: Parts) -> list[PaperClaim]:
     equal = _at_each_lam(ours, theirs, equal_accuracy=True)
     return [
         PaperClaim(text, tuple(gaps), verdict, rule),
-        judged("(Asked by us) … at equal accuracy it is lower, too", equal, "CA-FNN minus CA-BNN"),
+        judged_claim("(Asked by us) … at equal accuracy it is lower, too", equal, "CA-FNN minus CA-BNN"),
     ]
 
 
 def _of_temperature(parts: Parts) -> list[PaperClaim]:
     started = [part for name, part in parts.items() if name.startswith("CA-BNN, λ") and ":" in name]
-    results = []
+    judged = []
     for ours in (list(_lams(parts, "CA-BNN").values()), started):
         if "FNN" not in parts or not ours:
             continue
@@ -153,35 +137,26 @@ def _of_temperature(parts: Parts) -> list[PaperClaim]:
             for name, score in (("ECE", "ece"), ("NLL (hundredths)", "nll"))
         ]
         text = f"(Asked by us) {best.name} (best by validation NLL) beats an FNN with temperature scaling"
-        results.append(judged(text, gaps, "FNN with temperature minus CA-BNN without"))
-    return results
+        judged.append(judged_claim(text, gaps, "FNN with temperature minus CA-BNN without"))
+    return judged
 
 
 def _of_images(parts: Parts) -> list[PaperClaim]:
-    results: list[PaperClaim] = []
+    judged: list[PaperClaim] = []
     schemes = ("FNN", "BNN", "CA-FNN", "CA-BNN")
     for network in dict.fromkeys(name.partition(":")[0] for name in parts):
         if not all(f"{network}: {scheme}" in parts for scheme in schemes):
             continue
         # Of each trained network: fine-tunings of three epochs have no quarter to average over.
-        errors = {scheme: _last_ece(parts[f"{network}: {scheme}"]) for scheme in schemes}
+        errors = {scheme: parts[f"{network}: {scheme}"].final_by_seed(*_ECE) for scheme in schemes}
         for text, pairs in (
             ("Calibration-aware training lowers the ECE", (("FNN", "CA-FNN"), ("BNN", "CA-BNN"))),
             ("Bayesian learning lowers the ECE", (("FNN", "BNN"), ("CA-FNN", "CA-BNN"))),
             ("CA-BNN has the lowest ECE", (("FNN", "CA-BNN"), ("BNN", "CA-BNN"), ("CA-FNN", "CA-BNN"))),
         ):
             gaps = [between(f"{a} minus {b}", errors[a], errors[b], comparisons=len(pairs)) for a, b in pairs]
-            results.append(judged(f"CIFAR-10, {network}: {text}", gaps, "all differences"))
-    return results
-
-
-def judged(text: str, gaps: Sequence[SeedDifference], rule: str, *, at_least: float = 0.0, note: str = "") -> PaperClaim:
-    """All clearly above: holds; some: in part; none, and some clearly below: does not; otherwise it cannot be told."""
-    above, below = [gap.low > at_least for gap in gaps], [gap.high < at_least for gap in gaps]
-    verdict: Holds = "does not hold here" if any(below) else "cannot be told"
-    if any(above):
-        verdict = "holds" if all(above) else "holds in part"
-    return PaperClaim(text, tuple(gaps), verdict, f"{rule}: clearly above 0", note)
+            judged.append(judged_claim(f"CIFAR-10, {network}: {text}", gaps, "all differences"))
+    return judged
 
 
 def _at_each_lam(
@@ -202,10 +177,6 @@ def _ece(part: PartResults) -> BySeed:
 
 def _accuracy(part: PartResults) -> BySeed:
     return settled(part, "test", "accuracy")
-
-
-def _last_ece(part: PartResults) -> BySeed:
-    return {each.seed: float(value) for each, value in zip(part.settings, part.final(*_ECE), strict=True)}
 
 
 def _lams(parts: Parts, scheme: str) -> dict[float, PartResults]:

@@ -12,10 +12,11 @@ from rich.text import Text
 
 from calibayes.recipes.compare.score_columns import ScoreColumn, values_summary
 from calibayes.terminal import as_text
+from reproduction.claim_verdicts import PaperClaim
 from reproduction.experiment_results import PartResults
 from reproduction.experiments import Experiment
+from reproduction.followup_tables import outsider_tables
 from reproduction.membership_results import ATTACKS, Leak, leaks, mean_over_pairs
-from reproduction.paper_claims import PaperClaim
 
 __all__ = ["claims_text", "summary", "table_text"]
 
@@ -38,6 +39,7 @@ _ABOUT_CLAIMS = (
     "intervals over seeds (Student's t, Bonferroni within a claim). They are about other trainings on the same data. Clearly: "
     "the interval does not contain the bound."
 )
+_ABOUT_FOLLOWUP = _ABOUT_CLAIMS.replace("scores averaged over the last quarter of the epochs", "the trained networks' scores")
 
 
 def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
@@ -47,8 +49,10 @@ def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
     bayesian = [part for part in complete if "by_samples" in part.results[0]["final"]]
     missing = sum(part.missing for part in parts)
     note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
+    followed_up = [part for part in complete if "outsiders" in part.results[0]["final"]]
     attacked = leaks(complete) if experiment.data == "membership" else []
     tables = [_scores_table(title, complete), *([_samples_table(bayesian)] if bayesian else [])]
+    tables += [plain_table(*table) for table in outsider_tables(followed_up)]
     tables += [_leaks_table(attacked, measure, about) for measure, about in _LEAKS.items()] if attacked else []
     return as_text(Group(*tables, *([note] if missing else [])), width=200)
 
@@ -63,7 +67,7 @@ def _scores_table(title: str, parts: Sequence[PartResults]) -> Table:
         seconds = part.epoch_seconds()
         cost = [f"{seconds / plain[_network(part)]:.2f}"] if _network(part) in plain else []
         rows.append((part.name, str(len(part.results)), *cells, f"{seconds:.1f}", *cost))
-    return _table(title, titles, rows)
+    return plain_table(title, titles, rows)
 
 
 def _network(part: PartResults) -> str:
@@ -82,7 +86,7 @@ def _samples_table(parts: Sequence[PartResults]) -> Table:
             [100 * part.final(*path, "test", score).mean() for path in ways.values()] for score in ("ece", "accuracy")
         )
         rows.append((part.name, *(f"{a:.1f} ({b:.1f})" for a, b in zip(errors, right, strict=True))))
-    return _table("ECE % (accuracy %) by the number of samples of a prediction", tuple(ways), rows)
+    return plain_table("ECE % (accuracy %) by the number of samples of a prediction", tuple(ways), rows)
 
 
 def _leaks_table(attacked: Sequence[Leak], measure: str, about: str) -> Table:
@@ -96,10 +100,10 @@ def _leaks_table(attacked: Sequence[Leak], measure: str, about: str) -> Table:
         ends = [mean_over_pairs(attack, leak.score(attack, measure)) for attack in ATTACKS]
         cells += [f"{100 * each.value:.1f} ± {50 * (each.high - each.low):.1f}" for each in ends]
         rows.append((leak.name, str(len(leak.results)), *cells))
-    return _table(f"{about}; mean over targets ± half of the 95 % interval over pairs", titles, rows)
+    return plain_table(f"{about}; mean over targets ± half of the 95 % interval over pairs", titles, rows)
 
 
-def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def plain_table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
     for name in titles:
@@ -124,8 +128,8 @@ def summary(parts: Sequence[PartResults]) -> list[dict[str, Any]]:
     ]
 
 
-def claims_text(claims: Sequence[PaperClaim]) -> str:
-    """The table of claims as it is printed."""
+def claims_text(claims: Sequence[PaperClaim], *, followup: bool = False) -> str:
+    """The table of claims as it is printed; those of the follow-up are about trained networks alone."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("The paper's claim", ratio=4, overflow="fold")
     table.add_column("here", ratio=4, overflow="fold")
@@ -133,4 +137,4 @@ def claims_text(claims: Sequence[PaperClaim]) -> str:
     for claim in claims:
         table.add_row(Text(claim.text), Text("\n".join(map(str, claim.gaps))), claim.verdict)
     notes = dict.fromkeys(claim.note for claim in claims if claim.note)
-    return as_text(Group(table, _ABOUT_CLAIMS, *notes), width=120)
+    return as_text(Group(table, _ABOUT_FOLLOWUP if followup else _ABOUT_CLAIMS, *notes), width=120)

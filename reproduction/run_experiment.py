@@ -13,20 +13,32 @@ from calibayes.sweeps import Trial, read, sweep
 from calibayes.sweeps.results_folder import prepare, write_json, write_whole
 from calibayes.sweeps.trial_identity import function_and_name
 from calibayes.terminal import print_line
+from reproduction.claim_verdicts import PaperClaim
 from reproduction.experiment_results import PartResults, part_results
 from reproduction.experiments import Experiment, experiment
 from reproduction.figures import draw
+from reproduction.followup_claims import followup_claims
+from reproduction.followup_page import followup_page
 from reproduction.membership_claims import membership_claims
 from reproduction.membership_results import leak_summary
-from reproduction.paper_claims import PaperClaim, claims
+from reproduction.paper_claims import claims
 from reproduction.printed_tables import claims_text, summary, table_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["VERSION", "print_claims", "recorded", "recorded_claims", "run_experiment"]
+__all__ = [
+    "VERSION",
+    "print_claims",
+    "print_followup_claims",
+    "recorded",
+    "recorded_claims",
+    "recorded_followup",
+    "run_experiment",
+]
 
 VERSION = 2  # raise it when the same settings would give another result
+_FOLLOWUPS = {"cifar10-followup": "CIFAR-10", "clinc150-followup": "CLINC150"}  # and the names of their data in claims
 
 
 def run_experiment(
@@ -113,15 +125,27 @@ def _write(asked: Experiment, parts: list[PartResults], folder: Path, console: C
 
 
 def print_claims(folder: Path, preset: str, *, console: Console) -> None:
-    """Print every claim with our numbers and the verdict, from the records of a preset, and write them to files."""
+    """Print every claim of the paper with our numbers and the verdict, from a preset's records, and write them to files."""
     judged = recorded_claims(folder, preset)
+    _write_claims(folder, preset, "claims", judged, claims_text(judged), console)
+
+
+def print_followup_claims(folder: Path, preset: str, *, console: Console) -> None:
+    """The same for the follow-up; a page about all its results is written beside them."""
+    results = recorded_followup(folder, preset)
+    judged = followup_claims({_FOLLOWUPS[asked.name]: parts for asked, parts in results.items()})
+    if judged:
+        write_whole(folder / "followup.md", followup_page(results, judged).encode())
+    _write_claims(folder, preset, "followup-claims", judged, claims_text(judged, followup=True), console)
+
+
+def _write_claims(folder: Path, preset: str, name: str, judged: Sequence[PaperClaim], printed: str, console: Console) -> None:
     if not judged:
         raise InvalidArgumentError(
             f"Expected results of experiments in {str(folder)!r}, but there are none of preset {preset}."
         )
-    printed = claims_text(judged)
-    write_whole(folder / "claims.txt", printed.encode())
-    write_json(folder / "claims.json", {"preset": preset, "claims": [claim.to_dict() for claim in judged]}, indent=1)
+    write_whole(folder / f"{name}.txt", printed.encode())
+    write_json(folder / f"{name}.json", {"preset": preset, "claims": [claim.to_dict() for claim in judged]}, indent=1)
     print_line(console, printed.rstrip("\n"))  # last, since the reader of a pipe may close it
 
 
@@ -138,9 +162,18 @@ def recorded_claims(folder: Path, preset: str) -> list[PaperClaim]:
     return judged
 
 
+def recorded_followup(folder: Path, preset: str) -> dict[Experiment, list[PartResults]]:
+    """The results of the follow-up's experiments in a folder, without those that have none."""
+    asked = [each for each in (experiment(name, preset) for name in _FOLLOWUPS) if (folder / each.data).is_dir()]
+    results = {each: recorded(each, folder) for each in asked}
+    return {each: parts for each, parts in results.items() if any(part.results for part in parts)}
+
+
 def _cost(settings: dict[str, Any]) -> float:
     """The rough duration of a training, in forward passes over the training examples."""
     networks = method_named(settings["scheme"]).default("members") or 1
     bayesian = settings["beta"] > 0
     scored = settings["epochs"] / settings["evaluate_every"] * (settings["epoch_samples"] if bayesian else 1)
-    return float(networks * (3 * settings["epochs"] * settings["samples"] + 3 * settings["start_epochs"] + scored))
+    outside = 2 if settings.get("ocm") else 1
+    trained = 3 * settings["epochs"] * settings["samples"] * outside + 3 * settings["start_epochs"]
+    return float((trained + scored) * settings.get("members", networks))

@@ -42,7 +42,7 @@ def run(settings: TrainingSettings) -> dict[str, Any]:
         ({"scheme": "ensemble", "start_epochs": 2}, "no `start_epochs` for 'ensemble', but got 2"),
         ({"scheme": "bnn"}, "`beta` to be positive for 'bnn', but got 0.0"),
         ({"epochs": 0}, "`epochs` to be a positive integer, but got 0"),
-        ({"optimizer": "sgd"}, "`optimizer` to be one of .* but got 'sgd'"),
+        ({"optimizer": "adagrad"}, "`optimizer` to be one of .* but got 'adagrad'"),
         ({"measure": "ece"}, "`measure` to be one of .* but got 'ece'"),
         ({"warm_up": -1}, "`warm_up` to be .* but got -1"),
         ({"schedule": "step"}, "`schedule` to be one of .* but got 'step'"),

@@ -11,6 +11,7 @@ from calibayes.recipes.fashion import FashionTraining
 from calibayes.sweeps.sweep_plan import choices
 from reproduction.cifar10_training import CIFAR10Training
 from reproduction.experiments import EXPERIMENTS, PRESETS, experiment
+from reproduction.followup_training import FollowUpTraining
 from reproduction.newsgroups_training import NewsgroupsTraining
 
 BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training, "fashion": FashionTraining}
@@ -22,7 +23,7 @@ def test_settings_can_be_written_down_and_are_there_once(name: str, preset: str)
     asked = experiment(name, preset)
     settings = asked.settings()
     assert len({repr(each) for each in settings}) == len(settings)
-    kind = BY_DATA[name.removeprefix("membership-").partition("-")[0]]
+    kind = FollowUpTraining if name.endswith("followup") else BY_DATA[name.removeprefix("membership-").partition("-")[0]]
     assert {repr(kind.of(each)) for each in settings} == {repr(e) for part in asked.parts for e in part.settings}
 
 

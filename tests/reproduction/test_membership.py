@@ -17,12 +17,12 @@ from typer.testing import CliRunner, Result
 from calibayes.acting import membership_attack, tpr_at_fpr
 from calibayes.acting.detection import auroc
 from calibayes.cli import app
+from reproduction.claim_verdicts import PaperClaim
 from reproduction.experiment_results import PartResults
 from reproduction.experiments import ExperimentPart, experiment
 from reproduction.membership_claims import membership_claims
 from reproduction.membership_results import leak_summary, leaks
 from reproduction.membership_training import fashion_membership_trial, members_of_pool
-from reproduction.paper_claims import PaperClaim
 from reproduction.printed_tables import claims_text, table_text
 
 POOL = 2000

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from tests.reproduction.made_up import made_up, newsgroups
 
+from reproduction.claim_verdicts import PaperClaim
 from reproduction.experiments import experiment
-from reproduction.paper_claims import PaperClaim, claims
+from reproduction.paper_claims import claims
 
 LAMS = (3, 10, 30, 100, 300)
 

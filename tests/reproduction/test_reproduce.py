@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 import calibayes
 from calibayes.cli import app
+from calibayes.data.data_folder import data_folder
 from calibayes.sweeps import read
 from calibayes.sweeps.trial_identity import function_and_name
 from calibayes.sweeps.worker import Job
@@ -119,6 +120,34 @@ def test_reliability_diagrams_of_cifar10(tmp_path: Path) -> None:
     assert sum(final["reliability"]["test"]["count"]) == 200
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not (data_folder() / "clinc150" / "data_full.json").exists(), reason="CLINC150 is not here")
+@needs("newsgroups")
+def test_the_follow_up_on_texts(tmp_path: Path) -> None:
+    done = start("clinc150-followup", tmp_path)
+    assert done.exit_code == 0, done.output
+    names = {"table.txt", "summary.json", "commands.txt", "ece-and-detection.png", "selection.png", "shift.png"}
+    assert {path.name for path in (tmp_path / "clinc150-followup").iterdir()} == names
+    done = reproduce("followup-claims", "--preset", "tiny", "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "followup-claims.txt").read_text() == done.stdout
+    assert done.stdout in (tmp_path / "followup.md").read_text()
+    assert reproduce("claims", "--preset", "tiny", "--out", tmp_path).exit_code == 2  # those are of another paper
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (data_folder() / "imagenet-resize").exists(), reason="the outsiders are not here")
+@IMAGES
+def test_the_follow_up_on_images(tmp_path: Path) -> None:
+    done = start("cifar10-followup", tmp_path, "--only", "scheme=ca-bnn", "--only", "ocm=1")
+    assert done.exit_code == 0, done.output
+    (record,) = (tmp_path / "cifar10").glob("ca-bnn-*.json")
+    result = json.loads(record.read_text())["result"]
+    assert result["final"]["test"]["accuracy"] > 0.8  # the published weights are where it starts
+    assert result["examples"]["outside"] == 6000
+    assert set(result["final"]["shift"]) == {"noise", "brightness"}
+
+
 @TEXTS
 def test_records_of_another_version_and_damaged_ones_are_left_out_and_sizes_are_not_mixed(folder: Path) -> None:
     start("newsgroups-epochs", folder)
@@ -137,7 +166,11 @@ def test_records_of_another_version_and_damaged_ones_are_left_out_and_sizes_are_
 
 
 def test_missing_data_are_told_once_before_anything_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, what in (("newsgroups-lambda", "20 Newsgroups"), ("cifar10-reliability", "CIFAR-10")):
+    for name, what in (
+        ("newsgroups-lambda", "20 Newsgroups"),
+        ("cifar10-reliability", "CIFAR-10"),
+        ("clinc150-followup", "CLINC150"),
+    ):
         done = CliRunner().invoke(
             app,
             ["reproduce", name, "--preset", "tiny", "--out", str(tmp_path / "new")],

@@ -22,6 +22,7 @@ from calibayes.acting.membership_scores import lira_scores, membership_scores, t
 from calibayes.acting.outsiders import Energy, energy_scores, outsider_scores
 from calibayes.acting.prediction_sets import PredictionSets, conformal_sets, examples_needed
 from calibayes.acting.selective_outsiders import SelectiveWithOutsiders, selective_with_outsiders
+from calibayes.acting.selector import Selector
 from calibayes.acting.set_coverage import SetCoverage, set_coverage
 from calibayes.acting.shift_monitor import ShiftMonitor
 from calibayes.acting.thresholds import ClassThresholds, Threshold, certify_class_thresholds, certify_threshold
@@ -46,6 +47,7 @@ __all__ = [
     "MembershipAttack",
     "PredictionSets",
     "SelectiveWithOutsiders",
+    "Selector",
     "SetCoverage",
     "ShiftMonitor",
     "Threshold",

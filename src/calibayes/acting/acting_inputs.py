@@ -14,9 +14,11 @@ from calibayes.predictive import Predictive
 
 __all__ = [
     "ActingWarning",
+    "as_tensor",
     "coarser_type",
     "exceeds",
     "read_correct",
+    "read_features",
     "read_labelled",
     "read_numbers",
     "read_probabilities",
@@ -93,6 +95,18 @@ def exceeds(values: Tensor, thresholds: Tensor, dtype: torch.dtype) -> Tensor:
     rounded = thresholds.to(dtype).double() if dtype.is_floating_point else thresholds
     single = thresholds == thresholds.float().double()
     return torch.where(single, values.float().double(), values) > rounded
+
+
+def read_features(features: Array) -> Tensor:
+    """Features ``[n, d]`` in float64, all finite."""
+    rows = as_tensor("features", features).double()
+    if rows.dim() == 2 and rows.numel() and bool(rows.isfinite().all()):
+        return rows
+    place = ""
+    if rows.dim() == 2 and rows.numel():
+        row, column = (~rows.isfinite()).nonzero()[0].tolist()
+        place = f" with {rows[row, column].item()} in row {row}, column {column}"
+    raise InvalidArgumentError(f"Expected finite `features` of shape [n, d], but got shape {list(rows.shape)}{place}.")
 
 
 def as_tensor(name: str, array: Array) -> Tensor:

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from calibayes.acting.acting_inputs import as_tensor
+from calibayes.acting.acting_inputs import as_tensor, read_features
 from calibayes.checks import positive_integer
 from calibayes.data.input_structure import to_device
 from calibayes.data.sources.input_blocks import input_blocks
@@ -128,7 +128,7 @@ class FeatureDistance:
         """
         if method not in get_args(DistanceMethod):
             raise InvalidArgumentError(f"Unknown `method` {method!r}. {did_you_mean(method, get_args(DistanceMethod))}")
-        rows = _read_features(features)
+        rows = read_features(features)
         if method == "knn":
             positive_integer("neighbours", neighbours, most=len(rows))
             return cls(method, _unit(rows), None, neighbours)
@@ -154,7 +154,7 @@ class FeatureDistance:
 
     def scores_of_features(self, features: Array) -> Tensor:
         """The distance of each row of features, ``[n]``."""
-        rows = _read_features(features)
+        rows = read_features(features)
         expected = self.centres.shape[1]
         if rows.shape[1] != expected:
             raise InvalidArgumentError(f"Expected features of {expected} columns, but got {rows.shape[1]}.")
@@ -162,13 +162,6 @@ class FeatureDistance:
         step = max(1, _BLOCK // len(self.centres))
         distances = [torch.cdist(part, self.centres).kthvalue(self.neighbours, -1).values for part in rows.split(step)]
         return torch.cat(distances)
-
-
-def _read_features(features: Array) -> Tensor:
-    rows = as_tensor("features", features).double()
-    if rows.dim() != 2 or not rows.numel() or not bool(rows.isfinite().all()):
-        raise InvalidArgumentError(f"Expected finite `features` of shape [n, d], but got shape {list(rows.shape)}.")
-    return rows
 
 
 def _unit(rows: Tensor) -> Tensor:

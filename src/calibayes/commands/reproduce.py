@@ -22,6 +22,7 @@ __all__ = ["reproduce"]
 
 _NOT_FOR = {
     "claims": ("only", "workers", "backend", "address", "figures_only"),
+    "followup-claims": ("only", "workers", "backend", "address", "figures_only"),
     "cifar10-pretrain": ("out", "only", "workers", "backend", "address", "figures_only"),
 }
 
@@ -34,7 +35,8 @@ def reproduce(
             "newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
             "cifar10-variations; membership-newsgroups and membership-fashion, which attack networks to find out what they "
             "were trained on; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in the "
-            "folder of data sets; claims, which checks the paper's claims against all results."
+            "folder of data sets; claims, which checks the paper's claims against all results. Of the follow-up paper: "
+            "cifar10-followup, clinc150-followup, and followup-claims."
         ),
     ],
     preset: Annotated[
@@ -64,10 +66,10 @@ def reproduce(
     console, aside = stdout_console(), status_console()
     _check_options(ctx, name)
     _find_package()
-    if name == "claims":
-        from reproduction.run_experiment import print_claims
+    if name in ("claims", "followup-claims"):
+        from reproduction.run_experiment import print_claims, print_followup_claims
 
-        print_claims(out, preset, console=console)
+        (print_claims if name == "claims" else print_followup_claims)(out, preset, console=console)
         return
     if name == "cifar10-pretrain":
         _pretrain(preset, console)

@@ -37,7 +37,7 @@ def fit_plan(
     epochs: int,
     batch_size: int,
     samples: int,
-    optimizer: type[torch.optim.Optimizer] = torch.optim.Adam,
+    optimizer: Callable[..., torch.optim.Optimizer] = torch.optim.Adam,
     cosine: bool = True,
     **others: Any,
 ) -> History:
@@ -50,7 +50,7 @@ def fit_plan(
     steps = epochs * -(-examples // batch_size)
     own = fit_arguments(
         plan,
-        optimizer=lambda parameters: optimizer(parameters, lr=learning_rate),  # type: ignore[call-arg]
+        optimizer=lambda parameters: optimizer(parameters, lr=learning_rate),
         scheduler=(lambda each: CosineAnnealingLR(each, steps)) if cosine else None,
         scheduler_interval="step",
         samples=samples,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from functools import partial
+from typing import Any, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,7 @@ from calibayes.data.augment import Augmented
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import Plan, build, method_named
 from calibayes.methods.term_weights import check_weights, has_beta
-from calibayes.objective import Objective
+from calibayes.objective import Objective, Term
 from calibayes.posterior import Point
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.randomness import generator_for
@@ -25,12 +26,18 @@ from calibayes.recipes.fitting import fit_plan, plan_from_seed, seeded_network
 from calibayes.recipes.training_scores import EpochScorer, rounded
 from calibayes.schedules import Linear
 from calibayes.training import History
+from calibayes.training.epoch_metrics import OnEpoch
 from calibayes.wording import did_you_mean
 
-__all__ = ["TrainingSettings", "train_and_score"]
+__all__ = ["TrainedNetwork", "TrainingSettings", "epoch_records", "train_and_score", "train_network"]
 
 _COUNTS = ("epochs", "batch_size", "samples", "predictive_samples", "epoch_samples", "evaluate_every")
-_OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
+_OPTIMIZERS: dict[str, Any] = {
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "sgd": partial(torch.optim.SGD, momentum=0.9, nesterov=True),
+}
+_TERMS = ("total", "cross_entropy", "calibration", "confidence", "kl")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +50,7 @@ class TrainingSettings:
     seed: int = 0  # of initial weights, order of the data, and noise; not of the split
     epochs: int = 20  # passes over the training examples
     batch_size: int = 128  # |B|
-    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
+    optimizer: Literal["rmsprop", "adam", "sgd"] = "rmsprop"  # "sgd" with Nesterov's momentum of 0.9
     learning_rate: float = 0.002  # of the optimiser
     schedule: Literal["constant", "cosine"] = "constant"  # of the learning rate; "cosine" ends at zero
     warm_up: int = 0  # epochs over which λ rises from zero
@@ -115,6 +122,70 @@ class TrainingSettings:
         return MMCE(**scores, **kernel) if self.measure == "mmce" else DECE(**scores)
 
 
+class TrainedNetwork(NamedTuple):
+    """A posterior after its training."""
+
+    posterior: Posterior
+    history: History
+    record: dict[str, Any]  # how many weights were trained, how long, and on what
+
+
+def train_network(
+    settings: TrainingSettings,
+    train: tuple[Tensor, Tensor],
+    network: Callable[[], nn.Module],
+    *,
+    augment: bool = False,
+    method: Mapping[str, Any] | None = None,
+    terms: Sequence[Term] = (),
+    on_epoch: OnEpoch | None = None,
+    **others: Any,
+) -> TrainedNetwork:
+    """Train a network with these settings.
+
+    Args:
+        settings: of the training.
+        train: inputs and labels.
+        network: returns a new network; the seed governs its initial weights.
+        augment: shift and mirror images.
+        method: further settings of the method, by name.
+        terms: of the objective, beside the calibration term.
+        on_epoch: called after every epoch, unless the posterior is an ensemble.
+        others: further arguments of `calibayes.fit`.
+    """
+    data = Augmented(train) if augment else train
+    sizes: list[int] = []
+
+    def counted() -> nn.Module:
+        net = network()
+        sizes.append(sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad))
+        return net
+
+    chosen = {**settings.of_method(steps=-(-len(train[1]) // settings.batch_size)), **(method or {})}
+    seconds = 0.0
+    if settings.start_epochs:
+        start = Point(seeded_network(settings.scheme, counted, settings.seed))
+        before = _fit(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
+        seconds = sum(before.seconds)
+        plan = build(settings.scheme, start.network(), **chosen)
+    else:
+        plan = plan_from_seed(settings.scheme, counted, settings.seed, **chosen)
+    objective = replace(plan.objective, lam_scale=settings.lam_scale)
+    if terms:
+        objective = Objective(beta=objective.beta, loss=objective.loss, terms=(*objective.terms, *terms))
+    posterior = plan.posterior
+    # The members of an ensemble are trained one after the other, so it can only be scored at the end.
+    on_epoch = on_epoch if len(posterior.members) == 1 else None
+    history = _fit(settings, plan._replace(objective=objective), data, on_epoch=on_epoch, **others)
+    record = {
+        "weights": sum(sizes),
+        "training_seconds": round(seconds + sum(history.seconds), 3),
+        "threads": torch.get_num_threads(),
+        "device": str(posterior.device),
+    }
+    return TrainedNetwork(posterior, history, record)
+
+
 def train_and_score(
     settings: TrainingSettings,
     splits: Splits,
@@ -133,39 +204,15 @@ def train_and_score(
         examine: called with the trained posterior and its final scores; what it returns, by name, is added to the result.
     """
     train, held_out = _without_held_out(splits.train, settings.held_out)
-    data = Augmented(train) if augment else train
-    sizes: list[int] = []
-
-    def counted() -> nn.Module:
-        net = network()
-        sizes.append(sum(parameter.numel() for parameter in net.parameters() if parameter.requires_grad))
-        return net
-
-    method = settings.of_method(steps=-(-len(train[1]) // settings.batch_size))
-    seconds = 0.0
-    if settings.start_epochs:
-        start = Point(seeded_network(settings.scheme, counted, settings.seed))
-        before = _fit(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
-        seconds = sum(before.seconds)
-        plan = build(settings.scheme, start.network(), **method)
-    else:
-        plan = plan_from_seed(settings.scheme, counted, settings.seed, **method)
-    plan = plan._replace(objective=replace(plan.objective, lam_scale=settings.lam_scale))
-    posterior = plan.posterior
     scorer = EpochScorer(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
-    # The members of an ensemble are trained one after the other, so it can only be scored at the end.
-    on_epoch = scorer if len(posterior.members) == 1 else None
-    history = _fit(settings, plan, data, calibration_data=held_out, on_epoch=on_epoch)
-    final = scorer.final(posterior, settings.predictive_samples)
+    trained = train_network(settings, train, network, augment=augment, on_epoch=scorer, calibration_data=held_out)
+    final = scorer.final(trained.posterior, settings.predictive_samples)
     return {
-        "epochs": [_epoch(row, took, scorer.scores) for row, took in zip(history.epochs, history.seconds, strict=True)],
+        "epochs": epoch_records(trained.history, scorer.scores),
         "final": final,
         "examples": {"train": len(train[1]), **{part: len(getattr(splits, part)[1]) for part in ("validation", "test")}},
-        "weights": sum(sizes),
-        "training_seconds": round(seconds + sum(history.seconds), 3),
-        "threads": torch.get_num_threads(),
-        "device": str(posterior.device),
-        **(examine(posterior, final) if examine else {}),
+        **trained.record,
+        **(examine(trained.posterior, final) if examine else {}),
     }
 
 
@@ -188,7 +235,12 @@ def _without_held_out(train: tuple[Tensor, Tensor], count: int) -> tuple[tuple[T
     return (x[rest], y[rest]), (x[kept], y[kept])
 
 
+def epoch_records(history: History, scores: Mapping[int, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every epoch's time and terms, and its scores where it has some."""
+    return [_epoch(row, took, scores) for row, took in zip(history.epochs, history.seconds, strict=True)]
+
+
 def _epoch(row: Mapping[str, float], seconds: float, scores: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
     epoch = int(row["epoch"])
-    terms = {name: rounded(row[name]) for name in ("total", "cross_entropy", "calibration", "kl")}
+    terms = {name: rounded(row[name]) for name in _TERMS if name in row}
     return {"epoch": epoch, "seconds": round(seconds, 3), **terms, **scores.get(epoch, {})}

@@ -16,7 +16,7 @@ from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import PosthocWarning, TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 
-__all__ = ["EpochScorer", "rounded"]
+__all__ = ["EpochScorer", "fitted_temperature", "rounded", "scores_of", "scores_with_temperature"]
 
 _METRICS = {"accuracy": accuracy, "ece": ece, "nll": nll, "brier": brier, "smooth_ece": smooth_ece}
 _BATCH = 512
@@ -46,7 +46,7 @@ class EpochScorer:
         validation, test = (each.mean(0) for each in every)
         scores = self._scored(validation, test)
         labels = self.splits.test[1].to(test.device)
-        probs = {"test": test, "scaled": _scaling(validation, self.splits.validation[1]).transform(test)}
+        probs = {"test": test, "scaled": fitted_temperature(validation, self.splits.validation[1]).transform(test)}
         scores["closely"] = {name: _closely(each, labels) for name, each in probs.items()}
         scores["reliability"] = {name: _bins(each, labels) for name, each in probs.items()}
         if posterior.num_bayesian and len(posterior.members) == 1:
@@ -65,23 +65,29 @@ class EpochScorer:
 
     def _scored(self, validation: Tensor, test: Tensor) -> dict[str, Any]:
         """Scores on both parts, and on the test part with a temperature that fits the validation part."""
-        (_, validation_labels), (_, test_labels) = self.splits.validation, self.splits.test
-        scaling = _scaling(validation, validation_labels)
-        return {
-            "validation": _scores(validation, validation_labels),
-            "test": _scores(test, test_labels),
-            "scaled": _scores(scaling.transform(test), test_labels),
-            "temperature": rounded(scaling.temperature),
-        }
+        return scores_with_temperature(validation, self.splits.validation[1], test, self.splits.test[1])
 
 
-def _scaling(probs: Tensor, labels: Tensor) -> TemperatureScaling:
+def scores_with_temperature(validation: Tensor, validation_labels: Tensor, test: Tensor, test_labels: Tensor) -> dict[str, Any]:
+    """Scores of probabilities on both parts, and on the test part with a temperature that fits the validation part."""
+    scaling = fitted_temperature(validation, validation_labels)
+    return {
+        "validation": scores_of(validation, validation_labels),
+        "test": scores_of(test, test_labels),
+        "scaled": scores_of(scaling.transform(test), test_labels),
+        "temperature": rounded(scaling.temperature),
+    }
+
+
+def fitted_temperature(probs: Tensor, labels: Tensor) -> TemperatureScaling:
+    """The temperature that fits these examples best; one at its bound is no reason for a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PosthocWarning)  # the result shows a temperature at its bound
         return TemperatureScaling().fit(probs, labels)
 
 
-def _scores(probs: Tensor, labels: Tensor) -> dict[str, float]:
+def scores_of(probs: Tensor, labels: Tensor) -> dict[str, float]:
+    """Accuracy, ECE and proper scores of probabilities."""
     probs, labels = probs.cpu(), labels.cpu()
     return {name: rounded(metric(probs, labels, check=False)) for name, metric in _METRICS.items()}
 
