@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calibayes.data import corrupt
 from calibayes.data.augment import Augmented
 from calibayes.data.cifar10 import cifar10
 from calibayes.data.fashion_images import fashion_mnist
@@ -10,15 +9,4 @@ from calibayes.data.fetching import fetch
 from calibayes.data.newsgroups import Articles, Texts, newsgroups, newsgroups_articles
 from calibayes.data.splits import Splits
 
-__all__ = [
-    "Articles",
-    "Augmented",
-    "Splits",
-    "Texts",
-    "cifar10",
-    "corrupt",
-    "fashion_mnist",
-    "fetch",
-    "newsgroups",
-    "newsgroups_articles",
-]
+__all__ = ["Articles", "Augmented", "Splits", "Texts", "cifar10", "fashion_mnist", "fetch", "newsgroups", "newsgroups_articles"]
