@@ -16,7 +16,7 @@ from reproduction.experiment_results import PartResults
 from reproduction.experiments import Experiment
 from reproduction.paper_claims import PaperClaim
 
-__all__ = ["claims_text", "summary", "table_text"]
+__all__ = ["claims_text", "missing_note", "plain_table", "summary", "table_text"]
 
 # A column, and where its numbers are in a trained network's result.
 _COLUMNS = [
@@ -43,10 +43,14 @@ def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
     title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
     complete = [part for part in parts if part.results]
     bayesian = [part for part in complete if "by_samples" in part.results[0]["final"]]
-    missing = sum(part.missing for part in parts)
-    note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
     tables = [_scores_table(title, complete), *([_samples_table(bayesian)] if bayesian else [])]
-    return as_text(Group(*tables, *([note] if missing else [])), width=200)
+    return as_text(Group(*tables, *missing_note(parts)), width=200)
+
+
+def missing_note(parts: Sequence[PartResults]) -> list[str]:
+    """A line with the number of trainings without a result, if there are any."""
+    missing = sum(part.missing for part in parts)
+    return [f"{missing} trainings are missing." if missing > 1 else "1 training is missing."] if missing else []
 
 
 def _scores_table(title: str, parts: Sequence[PartResults]) -> Table:
@@ -59,7 +63,7 @@ def _scores_table(title: str, parts: Sequence[PartResults]) -> Table:
         seconds = part.epoch_seconds()
         cost = [f"{seconds / plain[_network(part)]:.2f}"] if _network(part) in plain else []
         rows.append((part.name, str(len(part.results)), *cells, f"{seconds:.1f}", *cost))
-    return _table(title, titles, rows)
+    return plain_table(title, titles, rows)
 
 
 def _network(part: PartResults) -> str:
@@ -78,10 +82,11 @@ def _samples_table(parts: Sequence[PartResults]) -> Table:
             [100 * part.final(*path, "test", score).mean() for path in ways.values()] for score in ("ece", "accuracy")
         )
         rows.append((part.name, *(f"{a:.1f} ({b:.1f})" for a, b in zip(errors, right, strict=True))))
-    return _table("ECE % (accuracy %) by the number of samples of a prediction", tuple(ways), rows)
+    return plain_table("ECE % (accuracy %) by the number of samples of a prediction", tuple(ways), rows)
 
 
-def _table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def plain_table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table without lines between rows, whose first column has the rows' names."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
     for name in titles:

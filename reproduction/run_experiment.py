@@ -14,9 +14,9 @@ from calibayes.sweeps.trial_identity import function_and_name
 from calibayes.terminal import print_line
 from reproduction.experiment_results import PartResults, part_results
 from reproduction.experiments import Experiment, experiment
-from reproduction.figures import draw
+from reproduction.known_experiments import outputs_of
 from reproduction.paper_claims import PaperClaim, claims
-from reproduction.printed_tables import claims_text, summary, table_text
+from reproduction.printed_tables import claims_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,13 +96,14 @@ def _check_preset(asked: Experiment, folder: Path) -> None:
 
 
 def _write(asked: Experiment, parts: list[PartResults], folder: Path, console: Console, aside: Console) -> None:
-    printed = table_text(asked, parts)
+    outputs = outputs_of(asked)
+    printed = outputs.table_text(asked, parts)
     write_whole(folder / "table.txt", printed.encode())
-    numbers = {"experiment": asked.name, "preset": asked.preset, "parts": summary(parts)}
+    numbers = {"experiment": asked.name, "preset": asked.preset, "parts": outputs.summary(parts)}
     write_json(folder / "summary.json", numbers, indent=1)
     commands = "".join(f"{part.name}\n    {asked.command(part.part)}\n" for part in parts)
     write_whole(folder / "commands.txt", commands.encode())
-    names = ["table.txt", "summary.json", "commands.txt", *draw(asked.name, parts, folder)]
+    names = ["table.txt", "summary.json", "commands.txt", *outputs.draw(asked.name, parts, folder)]
     print_line(console, printed.rstrip("\n"))  # last, since the reader of a pipe may close it
     print_line(aside, f"Written to {folder}: {', '.join(names)}")
 
@@ -133,4 +134,5 @@ def _cost(settings: dict[str, Any]) -> float:
     """The rough duration of a training, in forward passes over the training examples."""
     bayesian = settings["beta"] > 0
     scored = settings["epochs"] / settings["evaluate_every"] * (settings["epoch_samples"] if bayesian else 1)
-    return float(3 * settings["epochs"] * settings["samples"] + 3 * settings["start_epochs"] + scored)
+    trained = 3 * settings["epochs"] * settings["samples"] * settings.get("members", 1)
+    return float(trained + 3 * settings["start_epochs"] + scored)

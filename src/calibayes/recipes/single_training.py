@@ -26,7 +26,7 @@ from calibayes.schedules import Linear
 from calibayes.training import History
 from calibayes.wording import did_you_mean
 
-__all__ = ["TrainingSettings", "train_and_score"]
+__all__ = ["TrainingSettings", "fit_with_settings", "train_and_score"]
 
 _COUNTS = ("epochs", "batch_size", "samples", "predictive_samples", "epoch_samples", "evaluate_every")
 _OPTIMIZERS = {"rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}
@@ -138,7 +138,7 @@ def train_and_score(
     seconds = 0.0
     if settings.start_epochs:
         start = Point(seeded_network(settings.scheme, counted, settings.seed))
-        before = _fit(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
+        before = fit_with_settings(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
         seconds = sum(before.seconds)
         plan = build(settings.scheme, start.network(), **method)
     else:
@@ -148,7 +148,7 @@ def train_and_score(
     scorer = EpochScorer(splits, settings.evaluate_every, settings.epochs, settings.epoch_samples, settings.seed)
     # The members of an ensemble are trained one after the other, so it can only be scored at the end.
     on_epoch = scorer if len(posterior.members) == 1 else None
-    history = _fit(settings, plan, data, calibration_data=held_out, on_epoch=on_epoch)
+    history = fit_with_settings(settings, plan, data, calibration_data=held_out, on_epoch=on_epoch)
     return {
         "epochs": [_epoch(row, took, scorer.scores) for row, took in zip(history.epochs, history.seconds, strict=True)],
         "final": scorer.final(posterior, settings.predictive_samples),
@@ -160,7 +160,8 @@ def train_and_score(
     }
 
 
-def _fit(settings: TrainingSettings, plan: Plan, data: Any, **others: Any) -> History:
+def fit_with_settings(settings: TrainingSettings, plan: Plan, data: Any, **others: Any) -> History:
+    """Train a plan with the optimiser, its schedule, epochs, batch size, samples and seed of these settings."""
     named = {name: getattr(settings, name) for name in ("learning_rate", "epochs", "batch_size", "samples", "seed")}
     return fit_plan(
         plan, data, optimizer=_OPTIMIZERS[settings.optimizer], cosine=settings.schedule == "cosine", **named, **others
