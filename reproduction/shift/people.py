@@ -18,12 +18,12 @@ from torch import Tensor
 from calibayes.data.data_folder import data_folder
 from calibayes.errors import DataError, MissingDataError
 from calibayes.metrics.confidence_cells import Cells
-from calibayes.metrics.smooth_error import smooth_error
+from calibayes.metrics.smooth_error import smooth_error, smooth_errors
 from calibayes.randomness import derived_seed
 from calibayes.recipes.training_scores import rounded
 from reproduction.cifar10_training import cifar10_test_order
 
-__all__ = ["PEOPLE_SCORES", "people_of_test_images", "scores_by_people"]
+__all__ = ["PEOPLE_SCORES", "brier_to_people", "people_of_test_images", "scores_by_people"]
 
 PEOPLE_SCORES = {
     "kl": "KL(people‖model)",
@@ -34,7 +34,7 @@ PEOPLE_SCORES = {
 }
 _IMAGES, _CLASSES = 10_000, 10
 _FILE = "cifar10h-counts.npy"
-_REPLICATES, _SMOOTH_REPLICATES = 1000, 100
+_REPLICATES, _SMOOTH_REPLICATES = 1000, 200
 _LEVEL = 0.95
 
 
@@ -74,14 +74,13 @@ def scores_by_people(probs: Tensor, counts: Tensor, *, seed: int = 0) -> dict[st
         counts: how many people chose each class, ``[n, K]``.
         seed: of the bootstrap.
     """
-    probs, asked = probs.double(), counts.sum(1, keepdim=True)
-    people = counts / asked
+    probs, counts = probs.double(), counts.double()
+    people = counts / counts.sum(1, keepdim=True)
     confidence, decision = probs.max(1)
     agreement = people.gather(1, decision[:, None])[:, 0]
-    by_chance = (1 - people.square().sum(1)) / (asked[:, 0] - 1)
     each = {
         "kl": (torch.special.xlogy(people, people) - torch.special.xlogy(people, probs)).sum(1),
-        "brier": (probs - people).square().sum(1) - by_chance,
+        "brier": brier_to_people(probs, counts),
         "gap": (confidence - agreement).abs(),
         "overconfidence": confidence - agreement,
     }
@@ -91,16 +90,24 @@ def scores_by_people(probs: Tensor, counts: Tensor, *, seed: int = 0) -> dict[st
     for name, values in each.items():
         result[name] = rounded(float(values.mean()))
         result[f"{name}_interval"] = _interval(draws @ values / len(probs))
-    result["smooth_ece"] = rounded(_smooth(confidence, agreement, torch.ones_like(confidence)))
-    again = torch.tensor([_smooth(confidence, agreement, weights) for weights in draws[:_SMOOTH_REPLICATES]])
-    result["smooth_ece_interval"] = _interval(again)
+    result["smooth_ece"] = rounded(smooth_error(_cells(confidence, agreement, torch.ones_like(confidence))))
+    result["smooth_ece_interval"] = _interval(smooth_errors(_cells(confidence, agreement, draws[:_SMOOTH_REPLICATES])))
     return result
 
 
-def _smooth(confidence: Tensor, agreement: Tensor, weights: Tensor) -> float:
+def brier_to_people(probs: Tensor, counts: Tensor) -> Tensor:
+    """The squared distance from people's shares on each image, less what chance in asking some of them adds on average."""
+    asked = counts.sum(1, keepdim=True)
+    people = counts / asked
+    by_chance = (1 - people.square().sum(1)) / (asked[:, 0] - 1)
+    return (probs - people).square().sum(1) - by_chance
+
+
+def _cells(confidence: Tensor, agreement: Tensor, weights: Tensor) -> Cells:
+    """The images by their confidence, people who agree as right and all others as wrong; weights are ``[..., n]``."""
     r, order = confidence.sort()
-    right = (weights * agreement)[order]
-    return smooth_error(Cells(r, right, weights[order] - right))
+    right = (weights * agreement)[..., order]
+    return Cells(r, right, weights[..., order] - right)
 
 
 def _interval(values: Tensor) -> list[float]:
