@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from calibayes.data import Splits
 from calibayes.data.cifar10 import cifar10, cifar10_folder
@@ -19,7 +19,15 @@ from calibayes.networks import CIFAR10, IMAGENET, Normalize, load_weights, resne
 from calibayes.randomness import generator_for
 from calibayes.recipes.single_training import TrainingSettings, train_and_score
 
-__all__ = ["CIFAR10Training", "check_cifar10", "cifar10_parts", "cifar10_trial", "normalized_network", "pretrained_file"]
+__all__ = [
+    "CIFAR10Training",
+    "check_cifar10",
+    "cifar10_parts",
+    "cifar10_test_order",
+    "cifar10_trial",
+    "normalized_network",
+    "pretrained_file",
+]
 
 _VALIDATION = 2000
 
@@ -85,6 +93,14 @@ def cifar10_parts(train: int | None = None, test: int | None = None) -> Splits:
     """
     whole = cifar10(train=train, validation=0)
     x, y = whole.test
-    order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), 0, "cifar10", "validation"))
-    held_out, tested = order[:_VALIDATION][:test], order[_VALIDATION:][:test]
+    held_out, tested = _test_order()[:_VALIDATION][:test], cifar10_test_order(test)
     return replace(whole, validation=(x[held_out], y[held_out]), test=(x[tested], y[tested]))
+
+
+def cifar10_test_order(test: int | None = None) -> Tensor:
+    """Where the test part of `cifar10_parts` is among the 10,000 official test images."""
+    return _test_order()[_VALIDATION:][:test]
+
+
+def _test_order() -> Tensor:
+    return torch.randperm(10_000, generator=generator_for(torch.device("cpu"), 0, "cifar10", "validation"))

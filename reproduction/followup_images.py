@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.data.cifar10 import cifar10_folder
+from calibayes.data.corrupt import corrupt_images
 from calibayes.data.data_folder import data_folder
 from calibayes.errors import DataError, MissingDataError
 from calibayes.randomness import generator_for
@@ -25,11 +26,10 @@ __all__ = [
     "cifar100_images",
     "published_network",
     "resized_imagenet",
-    "shifted_images",
 ]
 
 TRAINED_ON = 6000  # of the 10,000 images of ImageNet, as in the follow-up; the others are for tests
-_SHIFTS = {"noise": 0.04, "brightness": 0.1}  # standard deviation and added light, in shares of the range
+_SHIFTS, _MILD = ("gaussian_noise", "brightness"), 1  # the least severity
 
 
 def cifar10_followup_trial(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def image_data(train: int | None, test: int | None, outsiders: int | None) -> Fo
         splits=splits,
         outside=images[:TRAINED_ON],
         outsiders={KNOWN_SOURCE: images[TRAINED_ON:][:outsiders], NEW_SOURCE: cifar100_images()[:outsiders]},
-        shifted={name: (shifted_images(x, name, seed=0), y) for name in _SHIFTS},
+        shifted={name: (corrupt_images(x, name, _MILD, seed=0), y) for name in _SHIFTS},
     )
 
 
@@ -98,17 +98,6 @@ def cifar100_images(folder: str | Path | None = None) -> Tensor:
         raise DataError(f"Expected {str(path)!r} to have {10_000 * length:,} bytes, but it has {content.size:,}.")
     images = torch.from_numpy(content.reshape(-1, length)[:, 2:].reshape(-1, 3, 32, 32).copy())
     return images[torch.randperm(len(images), generator=generator_for(torch.device("cpu"), 0, "cifar100"))]
-
-
-def shifted_images(images: Tensor, name: str, *, seed: int) -> Tensor:
-    """Images with a mild shift, ``"noise"`` or ``"brightness"``: bytes again."""
-    values = images.float() / 255
-    if name == "noise":
-        generator = generator_for(torch.device("cpu"), seed, "shift", name)
-        values = values + _SHIFTS[name] * torch.randn(values.shape, generator=generator)
-    else:
-        values = values + _SHIFTS[name]
-    return values.mul(255).round().clamp(0, 255).to(torch.uint8)
 
 
 def _cifar100_file(folder: str | Path | None = None) -> Path:

@@ -18,7 +18,7 @@ from reproduction.experiments import Experiment
 from reproduction.followup_tables import outsider_tables
 from reproduction.membership_results import ATTACKS, Leak, leaks, mean_over_pairs
 
-__all__ = ["claims_text", "summary", "table_text"]
+__all__ = ["claims_text", "missing_note", "plain_table", "summary", "table_text"]
 
 # A column, and where its numbers are in a trained network's result.
 _COLUMNS = [
@@ -47,14 +47,18 @@ def table_text(experiment: Experiment, parts: Sequence[PartResults]) -> str:
     title = f"{experiment.title} (preset {experiment.preset}; test, mean ± standard deviation over seeds)"
     complete = [part for part in parts if part.results]
     bayesian = [part for part in complete if "by_samples" in part.results[0]["final"]]
-    missing = sum(part.missing for part in parts)
-    note = "1 training is missing." if missing == 1 else f"{missing} trainings are missing."
     followed_up = [part for part in complete if "outsiders" in part.results[0]["final"]]
     attacked = leaks(complete) if experiment.data == "membership" else []
     tables = [_scores_table(title, complete), *([_samples_table(bayesian)] if bayesian else [])]
     tables += [plain_table(*table) for table in outsider_tables(followed_up)]
     tables += [_leaks_table(attacked, measure, about) for measure, about in _LEAKS.items()] if attacked else []
-    return as_text(Group(*tables, *([note] if missing else [])), width=200)
+    return as_text(Group(*tables, *missing_note(parts)), width=200)
+
+
+def missing_note(parts: Sequence[PartResults]) -> list[str]:
+    """A line with the number of trainings without a result, if there are any."""
+    missing = sum(part.missing for part in parts)
+    return [f"{missing} trainings are missing." if missing > 1 else "1 training is missing."] if missing else []
 
 
 def _scores_table(title: str, parts: Sequence[PartResults]) -> Table:
@@ -104,6 +108,7 @@ def _leaks_table(attacked: Sequence[Leak], measure: str, about: str) -> Table:
 
 
 def plain_table(title: str, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table without lines between rows, whose first column has the rows' names."""
     table = Table(title=title, box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("", no_wrap=True)
     for name in titles:

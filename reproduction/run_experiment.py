@@ -16,13 +16,13 @@ from calibayes.terminal import print_line
 from reproduction.claim_verdicts import PaperClaim
 from reproduction.experiment_results import PartResults, part_results
 from reproduction.experiments import Experiment, experiment
-from reproduction.figures import draw
 from reproduction.followup_claims import followup_claims
 from reproduction.followup_page import followup_page
+from reproduction.known_experiments import outputs_of
 from reproduction.membership_claims import membership_claims
 from reproduction.membership_results import leak_summary
 from reproduction.paper_claims import claims
-from reproduction.printed_tables import claims_text, summary, table_text
+from reproduction.printed_tables import claims_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,15 +111,16 @@ def _check_preset(asked: Experiment, folder: Path) -> None:
 
 
 def _write(asked: Experiment, parts: list[PartResults], folder: Path, console: Console, aside: Console) -> None:
-    printed = table_text(asked, parts)
+    outputs = outputs_of(asked)
+    printed = outputs.table_text(asked, parts)
     write_whole(folder / "table.txt", printed.encode())
-    numbers: dict[str, Any] = {"experiment": asked.name, "preset": asked.preset, "parts": summary(parts)}
+    numbers: dict[str, Any] = {"experiment": asked.name, "preset": asked.preset, "parts": outputs.summary(parts)}
     if asked.data == "membership":
         numbers["leaks"] = leak_summary(parts)
     write_json(folder / "summary.json", numbers, indent=1)
     commands = "".join(f"{part.name}\n    {asked.command(part.part)}\n" for part in parts)
     write_whole(folder / "commands.txt", commands.encode())
-    names = ["table.txt", "summary.json", "commands.txt", *draw(asked.name, parts, folder)]
+    names = ["table.txt", "summary.json", "commands.txt", *outputs.draw(asked.name, parts, folder)]
     print_line(console, printed.rstrip("\n"))  # last, since the reader of a pipe may close it
     print_line(aside, f"Written to {folder}: {', '.join(names)}")
 

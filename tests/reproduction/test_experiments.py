@@ -12,6 +12,7 @@ from calibayes.sweeps.sweep_plan import choices
 from reproduction.cifar10_training import CIFAR10Training
 from reproduction.experiments import EXPERIMENTS, PRESETS, experiment
 from reproduction.followup_training import FollowUpTraining
+from reproduction.known_experiments import find_experiment
 from reproduction.newsgroups_training import NewsgroupsTraining
 
 BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training, "fashion": FashionTraining}
@@ -77,7 +78,7 @@ def test_one_point_can_be_asked_for() -> None:
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"one of newsgroups-epochs, .* but got 'fig1'"):
-        experiment("fig1")
+        find_experiment("fig1")
     with pytest.raises(InvalidArgumentError, match="one of tiny, cpu, paper, but got 'gpu'"):
         experiment("newsgroups-epochs", "gpu")
     with pytest.raises(InvalidArgumentError, match=r"`network` to be one of .* but got 'vgg'"):

@@ -33,7 +33,8 @@ def reproduce(
         str,
         argument(
             "newsgroups-epochs (Fig. 1), newsgroups-lambda (Fig. 2), newsgroups-variations, cifar10-reliability (Fig. 3), "
-            "cifar10-variations; membership-newsgroups and membership-fashion, which attack networks to find out what they "
+            "cifar10-variations; shift-fashion, shift-cifar10, shift-newsgroups, shift-digits (every method on corrupted data, "
+            "beyond the paper); membership-newsgroups and membership-fashion, which attack networks to find out what they "
             "were trained on; cifar10-pretrain, which makes the ResNet-18 that Fig. 3 starts from, in the "
             "folder of data sets; claims, which checks the paper's claims against all results. Of the follow-up paper: "
             "cifar10-followup, clinc150-followup, and followup-claims."
@@ -54,7 +55,7 @@ def reproduce(
         bool, typer.Option("--figures-only", help="Train nothing; only draw the figures from existing results.")
     ] = False,
 ) -> None:
-    """Repeat an experiment of the paper, and draw its figure.
+    """Repeat an experiment of the paper, or run one beyond it, and draw its figures.
 
     Download the data first: calibayes data get newsgroups glove cifar10 resnet20
 
@@ -75,12 +76,12 @@ def reproduce(
         _pretrain(preset, console)
         return
     from calibayes.sweeps.sweep_plan import choices
-    from reproduction.experiments import experiment
+    from reproduction.known_experiments import find_experiment
     from reproduction.run_experiment import run_experiment
 
     try:
         whole = run_experiment(
-            experiment(name, preset),
+            find_experiment(name, preset),
             out,
             wanted=choices(only, "--only", again=True) if only else None,
             console=console,

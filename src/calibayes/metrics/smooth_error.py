@@ -12,9 +12,10 @@ from calibayes.metrics.prediction_arrays import Array, as_predictions
 from calibayes.metrics.scaled_gaps import direction, mixed_noise
 from calibayes.threads import in_one_thread
 
-__all__ = ["SmoothGaps", "smooth_ece", "smooth_error"]
+__all__ = ["SmoothGaps", "smooth_ece", "smooth_error", "smooth_errors"]
 
 _FINEST = 1 << 12  # steps of confidence
+_FINE = 1 << 10  # of replicates, which need no more digits than chance leaves them
 
 
 def smooth_ece(probs: Array, targets: Array, *, weights: Array | None = None, check: bool = True) -> float:
@@ -37,6 +38,11 @@ def smooth_ece(probs: Array, targets: Array, *, weights: Array | None = None, ch
 def smooth_error(cells: Cells) -> float:
     """The smooth calibration error of cells without leading axes."""
     return float(_fixed_point(_waves(_nodes(cells.r, cells.residual, _FINEST))))
+
+
+def smooth_errors(cells: Cells) -> Tensor:
+    """The smooth calibration errors of replicates, shape ``[B]``, where the masses of the cells are ``[B, C]``."""
+    return _fixed_point(_waves(_nodes(cells.r, cells.residual, _FINE)))
 
 
 class SmoothGaps:

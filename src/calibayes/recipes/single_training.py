@@ -29,7 +29,14 @@ from calibayes.training import History
 from calibayes.training.epoch_metrics import OnEpoch
 from calibayes.wording import did_you_mean
 
-__all__ = ["TrainedNetwork", "TrainingSettings", "epoch_records", "train_and_score", "train_network"]
+__all__ = [
+    "TrainedNetwork",
+    "TrainingSettings",
+    "epoch_records",
+    "fit_with_settings",
+    "train_and_score",
+    "train_network",
+]
 
 _COUNTS = ("epochs", "batch_size", "samples", "predictive_samples", "epoch_samples", "evaluate_every")
 _OPTIMIZERS: dict[str, Any] = {
@@ -165,7 +172,7 @@ def train_network(
     seconds = 0.0
     if settings.start_epochs:
         start = Point(seeded_network(settings.scheme, counted, settings.seed))
-        before = _fit(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
+        before = fit_with_settings(replace(settings, epochs=settings.start_epochs), Plan(start, Objective(lam=0.0), {}), data)
         seconds = sum(before.seconds)
         plan = build(settings.scheme, start.network(), **chosen)
     else:
@@ -176,7 +183,7 @@ def train_network(
     posterior = plan.posterior
     # The members of an ensemble are trained one after the other, so it can only be scored at the end.
     on_epoch = on_epoch if len(posterior.members) == 1 else None
-    history = _fit(settings, plan._replace(objective=objective), data, on_epoch=on_epoch, **others)
+    history = fit_with_settings(settings, plan._replace(objective=objective), data, on_epoch=on_epoch, **others)
     record = {
         "weights": sum(sizes),
         "training_seconds": round(seconds + sum(history.seconds), 3),
@@ -216,7 +223,8 @@ def train_and_score(
     }
 
 
-def _fit(settings: TrainingSettings, plan: Plan, data: Any, **others: Any) -> History:
+def fit_with_settings(settings: TrainingSettings, plan: Plan, data: Any, **others: Any) -> History:
+    """Train a plan with the optimiser, its schedule, epochs, batch size, samples and seed of these settings."""
     named = {name: getattr(settings, name) for name in ("learning_rate", "epochs", "batch_size", "samples", "seed")}
     return fit_plan(
         plan, data, optimizer=_OPTIMIZERS[settings.optimizer], cosine=settings.schedule == "cosine", **named, **others
