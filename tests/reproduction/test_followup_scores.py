@@ -46,6 +46,7 @@ def posterior() -> cb.Point:
     return made
 
 
+@pytest.mark.slow
 def test_confidence_minimisation_makes_outsiders_easy_to_detect() -> None:
     results = [
         train_and_score_outsiders(FollowUpTraining.of({**SETTINGS, "scheme": "fnn", "ocm": ocm}), DATA, network)
@@ -69,6 +70,7 @@ def test_every_kind_of_scheme_can_be_scored(scheme: str, others: dict[str, float
     assert result["weights"] == (3 * 8 + 8 + 8 * 3 + 3) * int(others.get("members", 1))
 
 
+@pytest.mark.slow
 def test_thresholds_come_from_validation_examples_alone(posterior: cb.Point) -> None:
     scorer = OutsiderScorer(posterior, 1, 0)
     whole = scorer.scores(SPLITS, DATA.outsiders, {})["selective"]

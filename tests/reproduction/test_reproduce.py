@@ -84,6 +84,7 @@ def test_a_record_has_all_that_it_takes_to_repeat_it(folder: Path) -> None:
     assert again["result"]["final"] == record["result"]["final"]
 
 
+@pytest.mark.slow
 @TEXTS
 def test_figures_alone_are_drawn_without_training(folder: Path) -> None:
     start("newsgroups-epochs", folder)

@@ -66,6 +66,7 @@ def test_the_numbers_can_be_written_down() -> None:
     assert first["people"][0]["plain"]["kl"] == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "people"), [("shift-cifar10", True), ("shift-newsgroups", False)])
 def test_figures_and_tables_are_written(name: str, people: bool, tmp_path: Path) -> None:
     parts, asked = made_up_parts(name), find_experiment(name)
