@@ -166,6 +166,7 @@ def written_otherwise(folder: Path) -> dict[str, tuple[Path, list[str]]]:
     return {way: (folder / name, words) for way, (name, _, words) in ways.items()}
 
 
+@pytest.mark.slow
 def test_every_format_and_option_works_in_evaluate_train_and_predict(tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text(GOOD)
     every = {"plain": (tmp_path / "plain.csv", []), **written_otherwise(tmp_path)}

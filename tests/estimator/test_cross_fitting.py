@@ -115,6 +115,7 @@ def test_a_weight_is_a_number_of_rows_and_their_order_does_not_matter(method: st
     assert np.isnan(weighted.out_of_fold_).any(1).tolist() == (weights == 0).tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [QUICK, "ema", pytest.param("boosted-trees", marks=pytest.mark.boosting)])
 def test_weights_of_rows_and_classes_reach_every_method(method: str) -> None:
     x, y = make_classification(300, 4, n_informative=3, n_redundant=0, weights=[0.8], class_sep=0.5, random_state=0)

@@ -81,6 +81,7 @@ def test_bad_bins_are_quoted(bins: object) -> None:
     assert str(caught.value) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [40, 1000])
 def test_all_bars_of_a_calibrated_classifier_lie_within_the_band_at_its_level(n: int) -> None:
     outside = 0

@@ -242,6 +242,7 @@ def test_a_classifier_that_claims_a_constant_is_judged_rightly() -> None:
         assert verdict(evaluate(probs, targets), temperature_effect(probs, targets)).kind == kind
 
 
+@pytest.mark.slow
 def test_one_confidence_is_never_mixed() -> None:
     """Gaps of both signs need two confidences; intervals of two kinds may disagree on a single one."""
     for wrong in range(1, 40):

@@ -151,6 +151,7 @@ def test_the_follow_up_on_images(tmp_path: Path) -> None:
     assert set(result["final"]["shift"]) == {"noise", "brightness"}
 
 
+@pytest.mark.slow
 @TEXTS
 def test_records_of_another_version_and_damaged_ones_are_left_out_and_sizes_are_not_mixed(folder: Path) -> None:
     start("newsgroups-epochs", folder)
