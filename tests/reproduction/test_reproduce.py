@@ -148,7 +148,7 @@ def test_the_follow_up_on_images(tmp_path: Path) -> None:
     result = json.loads(record.read_text())["result"]
     assert result["final"]["test"]["accuracy"] > 0.8  # the published weights are where it starts
     assert result["examples"]["outside"] == 6000
-    assert set(result["final"]["shift"]) == {"noise", "brightness"}
+    assert set(result["final"]["shift"]) == {"gaussian_noise", "brightness"}
 
 
 @pytest.mark.slow
