@@ -179,7 +179,7 @@ def test_the_short_forms_are_the_same() -> None:
         short = PredictionSets.fit(predictive, labels.numpy(), coverage=0.8, score="aps", by_class=by_class)
         long = conformal_sets(probs.numpy(), labels, 0.8, ConformalScore("aps"), per)  # type: ignore[arg-type]
         assert torch.equal(short.thresholds, long.thresholds)
-        assert torch.equal(short.predict(predictive), long.sets(probs))
+        assert torch.equal(short.predict(predictive), long.predict(probs))
     column = conformal_sets(probs[:, 0], (labels != 0).long())  # of class 1, for two classes
     assert column.predict(probs[:, 0]).shape == (500, 2)
 

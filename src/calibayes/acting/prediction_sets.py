@@ -95,10 +95,6 @@ class PredictionSets:
         thresholds = self.thresholds if groups is None else self._of_groups(groups, len(values))
         return self.score.of_classes(values) <= thresholds
 
-    def sets(self, probs: Array | Predictive, groups: Sequence[Any] | Array | None = None) -> Tensor:
-        """The same as `predict`."""
-        return self.predict(probs, groups)
-
     def coverage_range(self, certainty: float = 0.9) -> Interval:
         r"""The range in which the coverage lies for *this* calibration sample, with this certainty.
 

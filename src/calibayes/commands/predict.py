@@ -66,18 +66,7 @@ def predict(
     inputs = [path for path in (model, data, costs) if path is not None and path.is_file()]
     check_output_path("--out", out, inputs, "the model or the data to read")
     console, aside = stdout_console(), status_console()
-    names = (
-        "target",
-        "keep",
-        "abstain_below",
-        "sets",
-        "sets_score",
-        "sets_by_class",
-        "certify",
-        "costs",
-        "temperature",
-        "samples",
-    )
+    names = ("target", "keep", "abstain_below", *guarantee.NAMES, "temperature", "samples")
     options = given.typed_in(ctx, (*names, *given.TABLE_OPTIONS))
     done = predict_file(load(model), data, out, say=lambda line: print_line(aside, line), **options)
     abstained = f" Abstained on {done.abstained:,}." if done.abstains else ""
