@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin
 PEERS := .venv-peers
 TABULAR := .venv-tabular
-EXTRAS := boosting or browser or ray or dask or mlflow or lightning or transformers or docs or processes or slow
+EXTRAS := boosting or browser or ray or dask or mlflow or lightning or transformers or onnx or serve or docs or processes or slow
 
 .PHONY: help setup demo test test-extras lint format docs bench bench-peers bench-tabular bench-texts clean
 
