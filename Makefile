@@ -6,7 +6,7 @@ PEERS := .venv-peers
 TABULAR := .venv-tabular
 EXTRAS := boosting or browser or ray or dask or mlflow or lightning or transformers or onnx or serve or docs or processes or slow
 
-.PHONY: help setup demo test test-extras lint format docs bench bench-peers bench-tabular bench-texts clean
+.PHONY: help setup demo test test-extras lint format docs bench bench-peers bench-tabular bench-texts methods-table clean
 
 help:
 	@echo "make demo   train the four schemes on embedded data and show what they are worth (first thing to try)"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-peers  the same beside other libraries, in an environment of its own (half an hour)"
 	@echo "make bench-tabular  the classifier for scikit-learn beside others on twenty-two real tables, in an environment of its own (hours)"
 	@echo "make bench-texts  training on files of texts beside a calibrated linear model (hours; needs 20 Newsgroups and CLINC150)"
+	@echo "make methods-table  draw the tables and figures of the comparison of methods from its records"
 	@echo "make setup  make .venv alone; make format: let ruff fix what it can; make clean: remove .venv and caches"
 
 setup: $(VENV)/.ready
@@ -85,6 +86,9 @@ bench-tabular: $(TABULAR)/.ready
 
 bench-texts: setup
 	OMP_NUM_THREADS=1 $(RUN)/python -m benchmarks texts
+
+methods-table: setup
+	$(RUN)/python -m benchmarks.methods.published
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(TABULAR) site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Cost against NLL: which method is worth its price."""
+"""NLL against cost: which method is worth its price."""
 
 from __future__ import annotations
 
@@ -6,65 +6,57 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.methods.table import summary
-from calibayes.displays.style import BLUE, VERMILLION
+import pandas as pd
 
-__all__ = ["draw"]
+from benchmarks.methods.comparison_frame import label
 
-_COLOURS = {"plain": BLUE, "regularised": VERMILLION}
+__all__ = ["draw_costs"]
 
 
-def draw(rows: Sequence[dict[str, Any]], title: str, path: Path) -> None:
-    """Every method's test NLL, the better of plain and scaled by validation, over what its training costs; a panel a base."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+def draw_costs(frame: pd.DataFrame, titles: dict[str, str], path: Path, *, way: str = "best") -> None:
+    """Every method's test NLL over the cost of its training, a panel for each task, both bases in colours of their own."""
     from matplotlib import pyplot as plt
 
-    ways = _better_ways(rows)
-    entries = [each for each in summary(rows) if ways[each["base"], each["method"]] == each["way"]]
-    values = [each["scores"]["nll"][0] for each in entries]
-    gap = (max(values) - min(values)) / 34
-    costs = sorted({each["trainings"] for each in entries})
-    figure, panels = plt.subplots(1, len(_COLOURS), figsize=(12, 5.5), sharey=True, layout="constrained")
-    for axes, (base, colour) in zip(panels, _COLOURS.items(), strict=True):
+    from calibayes.displays.style import BLUE, VERMILLION
+
+    colours = {"plain": BLUE, "regularised": VERMILLION}
+    figure, panels = plt.subplots(1, len(titles), figsize=(6.2 * len(titles), 6), layout="constrained", squeeze=False)
+    for axes, (task, title) in zip(panels[0], titles.items(), strict=True):
+        part = frame[(frame["task"] == task) & (frame["way"] == way) & (frame["trainings"] > 0)]
+        scores = part.groupby(["base", "method"], sort=False).agg(
+            nll=("nll", "mean"), spread=("nll", "std"), cost=("trainings", "mean")
+        )
+        costs = sorted(scores["cost"].round(2).unique())
+        gap = (scores["nll"].max() - scores["nll"].min()) / 34
         for place, cost in enumerate(costs):
-            column = [each for each in entries if each["base"] == base and each["trainings"] == cost]
-            _draw_column(axes, sorted(column, key=lambda e: float(e["scores"]["nll"][0])), place, gap, colour)
+            column = scores[scores["cost"].round(2) == cost].sort_values("nll")
+            _draw_column(axes, list(column.itertuples()), place, gap, colours)
         axes.set_xticks(range(len(costs)), [f"{cost:g}×" for cost in costs])
         axes.set_xlim(-0.3, len(costs) - 0.1)
         axes.set_xlabel("cost of training, in plain trainings")
-        axes.set_title(f"{base} base", fontsize=10)
+        axes.set_ylabel("test NLL (lower is better)")
+        axes.set_title(title, fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("test NLL (lower is better)")
-    figure.suptitle(title, fontsize=11)
+    for base, colour in colours.items():
+        panels[0][-1].plot([], [], "o", color=colour, label=f"{base} base")
+    panels[0][-1].legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
-def _better_ways(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """Whether validation NLL prefers a method plain or with a temperature."""
-    sums: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows:
-        found = sums.setdefault((row["base"], row["method"]), {"plain": 0.0, "scaled": 0.0})
-        for way in found:
-            found[way] += row["validation"][way]["nll"]
-    return {key: min(found, key=lambda way: found[way]) for key, found in sums.items()}
-
-
-def _draw_column(axes: Any, column: Sequence[dict[str, Any]], x: float, gap: float, colour: str) -> None:
+def _draw_column(axes: Any, column: Sequence[Any], x: float, gap: float, colours: dict[str, str]) -> None:
     """Methods of one cost from the lowest NLL on: points, and names beside them that do not cover each other."""
     height = -1.0
-    for each in column:
-        nll, spread = each["scores"]["nll"]
-        axes.errorbar([x], [nll], yerr=[spread], fmt="o", color=colour, markersize=4, elinewidth=0.6)
-        height = max(nll, height + gap)
+    for row in column:
+        base, method = row.Index
+        axes.errorbar([x], [row.nll], yerr=[row.spread], fmt="o", color=colours[base], markersize=4, elinewidth=0.6)
+        height = max(row.nll, height + gap)
         axes.annotate(
-            each["method"] + (" + T" if each["way"] == "scaled" else ""),
-            (x, nll),
+            label("plain", method),
+            (x, row.nll),
             xytext=(x + 0.1, height),
             va="center",
             fontsize=7,
-            color=colour,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.4},
+            color=colours[base],
+            arrowprops={"arrowstyle": "-", "color": colours[base], "linewidth": 0.4},
         )

@@ -1,35 +1,120 @@
-"""Scores of predictions, as they are and with a temperature fitted on validation examples."""
+"""Scores of a trained posterior: as it is, with a temperature, and with the scaling that validation examples prefer."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import numpy as np
 import torch
+from torch import Tensor
 
+from benchmarks.methods.task_data import TaskData
+from benchmarks.methods.tasks import Task
 from calibayes import metrics
-from calibayes.data import Splits
-from calibayes.posthoc import refined_nll
+from calibayes.acting import PredictionSets, outsider_scores
+from calibayes.acting.detection import auroc
+from calibayes.posterior import Posterior
+from calibayes.posthoc import AutoScaling, NoScaling, PosthocWarning, refined_nll
+from calibayes.posthoc.abstract_scaling import Scaling
 from calibayes.posthoc.temperature_choice import temperature_or_identity
+from calibayes.predictive import Predictive, predict, samples_for
+from calibayes.recipes.training_scores import rounded
+from reproduction.shift.people import scores_by_people
 
-__all__ = ["SCORES", "refined", "scored"]
+__all__ = ["OUTSIDER_SCORES", "SCORES", "SHIFT_SCORES", "WAYS", "scored", "validation_nll"]
 
-SCORES = ("accuracy", "nll", "ece", "brier", "aurc")
+WAYS = ("plain", "temperature", "best")
+SCORES = ("accuracy", "nll", "ece", "smooth_ece", "brier", "aurc")
+SHIFT_SCORES = ("accuracy", "nll", "ece", "aurc")
+OUTSIDER_SCORES: tuple[Literal["max-prob", "entropy", "epistemic"], ...] = ("max-prob", "entropy", "epistemic")
+_COVERAGE = 0.9
+_BATCH = 500
 
 
-def refined(validation: Any, splits: Splits) -> float:
+def validation_nll(posterior: Posterior, task: Task, data: TaskData, seed: int) -> float:
     """The validation NLL after temperature scaling, which settings are chosen by."""
-    return float(refined_nll(torch.as_tensor(validation), splits.validation[1]))
+    x, y = data.splits.validation
+    return float(refined_nll(_predicted(posterior, task, x, seed).probs, y))
 
 
-def scored(validation: Any, test: Any, splits: Splits) -> dict[str, Any]:
-    """Scores on validation and test examples, plain and scaled, and the temperature."""
-    probs = torch.as_tensor(validation)
-    scaling, _ = temperature_or_identity(probs, splits.validation[1])
-    parts = {"validation": (probs, splits.validation[1]), "test": (torch.as_tensor(test), splits.test[1])}
-    found: dict[str, Any] = {"temperature": float(scaling.temperature)}
-    for name, (values, targets) in parts.items():
-        both = {"plain": values, "scaled": scaling.transform(values)}
-        found[name] = {
-            way: {score: float(getattr(metrics, score)(each, targets)) for score in SCORES} for way, each in both.items()
+def scored(posterior: Posterior, task: Task, data: TaskData, seed: int) -> dict[str, Any]:
+    """All scores by name; scalings are fitted on validation examples as they are, not shifted."""
+    (x, y), (test_x, test_y) = data.splits.validation, data.splits.test
+    validation, test = (_predicted(posterior, task, each, seed) for each in (x, test_x))
+    scalings = _scalings(validation.probs, y)
+    result: dict[str, Any] = {
+        "temperature": rounded(float(getattr(scalings["temperature"], "temperature", 1.0))),
+        "best": str(getattr(scalings["best"], "chosen", "none")),
+        "validation": _in_all_ways(scalings, validation.probs, y, SCORES),
+        "test": _in_all_ways(scalings, test.probs, test_y, SCORES),
+        "passes": _passes(posterior, task),
+    }
+    for way, scaling in scalings.items():
+        sets = PredictionSets.fit(scaling.transform(validation.probs), y, coverage=_COVERAGE)
+        inside = sets.predict(scaling.transform(test.probs))
+        result["test"][way]["set_size"] = rounded(float(inside.sum(1).double().mean()))
+        result["test"][way]["set_coverage"] = rounded(float(inside.gather(1, test_y[:, None]).double().mean()))
+    result["shift"] = _under_shift(posterior, task, data, seed, scalings)
+    result["outsiders"] = {name: _told_apart(test, _predicted(posterior, task, x, seed)) for name, x in data.outsiders.items()}
+    if data.people is not None:
+        result["people"] = {
+            way: scores_by_people(scaling.transform(test.probs), data.people) for way, scaling in scalings.items()
         }
-    return found
+    return result
+
+
+def _predicted(posterior: Posterior, task: Task, x: Tensor, seed: int) -> Predictive:
+    """Probabilities in float64: under shift some are below those of float32."""
+    samples = samples_for(posterior, _samples(posterior, task))
+    return predict(posterior, x, samples=samples, batch_size=_BATCH, seed=seed, dtype=torch.float64)
+
+
+def _samples(posterior: Posterior, task: Task) -> int:
+    members = len(posterior.members)
+    return task.samples if members == 1 else members * max(1, task.samples // 2)
+
+
+def _passes(posterior: Posterior, task: Task) -> int:
+    each = -(-_samples(posterior, task) // len(posterior.members))
+    return sum(each if member.random else 1 for member in posterior.members)
+
+
+def _scalings(probs: Tensor, y: Tensor) -> dict[str, Scaling]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PosthocWarning)  # with few examples a scaling stays as it is
+        return {
+            "plain": NoScaling().fit(probs, y),
+            "temperature": temperature_or_identity(probs, y)[0],
+            "best": AutoScaling().fit(probs, y),
+        }
+
+
+def _in_all_ways(scalings: Mapping[str, Scaling], probs: Tensor, y: Tensor, names: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        way: {name: rounded(getattr(metrics, name)(scaling.transform(probs), y)) for name in names}
+        for way, scaling in scalings.items()
+    }
+
+
+def _under_shift(
+    posterior: Posterior, task: Task, data: TaskData, seed: int, scalings: Mapping[str, Scaling]
+) -> dict[str, dict[str, dict[str, float]]]:
+    """Means over shifts, by severity and way."""
+    by_severity: dict[str, list[dict[str, dict[str, float]]]] = {}
+    for severity, x, y in data.shifted(task.shifted):
+        found = _in_all_ways(scalings, _predicted(posterior, task, x, seed).probs, y, SHIFT_SCORES)
+        by_severity.setdefault(str(severity), []).append(found)
+    return {
+        severity: {
+            way: {name: rounded(float(np.mean([each[way][name] for each in parts]))) for name in SHIFT_SCORES} for way in WAYS
+        }
+        for severity, parts in by_severity.items()
+    }
+
+
+def _told_apart(insiders: Predictive, outsiders: Predictive) -> dict[str, float]:
+    """AUROC of each score."""
+    pairs = {name: [outsider_scores(each, name).numpy() for each in (insiders, outsiders)] for name in OUTSIDER_SCORES}
+    return {name: rounded(auroc(*pair)) for name, pair in pairs.items()}

@@ -1,124 +1,177 @@
-"""What the methods are compared on: data, a network, and the settings that the two bases are chosen from."""
+"""What the methods are compared on, and the settings that the two bases are chosen from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import torch
-from torch import nn
+from benchmarks.methods.contenders import CONTENDERS
+from benchmarks.tabular_sets import SETS
 
-from calibayes.data import Splits, fashion_mnist
-from calibayes.data.newsgroups import newsgroups
-from calibayes.networks import InputDropout, SmallCNN, TextCNN
-
-__all__ = ["TASKS", "Task", "task_named"]
+__all__ = ["TABLES", "TASKS", "Task", "task_named"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Task:
-    """A data set and a network.
+    """A data set, a network, and how much is trained.
 
     Attributes:
         name: of its folder.
         title: what tables call it.
+        bases: for each base the settings to choose from: those of `calibayes.methods.MethodSettings`, ``schedule`` of the
+            learning rate (to zero along a cosine, or constant), ``epochs`` and ``input_dropout``.
         seeds: how many.
         members: of ensembles.
-        epochs: of every training from the start, unless the base has its own; methods that start from a trained point add half
-            as many.
         batch_size: $|B|$.
-        samples: $S$, networks behind a prediction of a single random posterior.
-        bases: for each base the settings to choose from: those of `calibayes.methods.MethodSettings`,
-            ``schedule`` of the learning rate (to zero along a cosine, or constant), ``epochs`` and ``input_dropout``.
-        methods: the names of the methods that are compared; all of them if empty.
+        samples: $S$, networks behind a prediction of a single random posterior; half as many for each member of a mixture.
+        shifted: test examples under each shift.
+        methods: the names of the methods that are compared.
+        settings_from: the task whose choices are taken over, where trainings are too long for tries.
     """
 
     name: str
     title: str
-    seeds: int
-    members: int
-    epochs: int
-    batch_size: int
-    samples: int
     bases: Mapping[str, tuple[dict[str, Any], ...]]
-    methods: tuple[str, ...] = ()
+    seeds: int = 5
+    members: int = 4
+    batch_size: int = 128
+    samples: int = 16
+    shifted: int = 500
+    methods: tuple[str, ...] = tuple(each.name for each in CONTENDERS)
+    settings_from: str | None = None
 
-    def splits(self) -> Splits:
-        """Training, validation and test examples, the same for all seeds."""
-        return _splits(self.name)
 
-    def network(self, input_dropout: float) -> nn.Module:
-        """A network with initial weights from PyTorch's global generator."""
-        if self.name == "newsgroups":
-            texts = _texts()
-            net: nn.Module = TextCNN(texts.embeddings, classes=20, channels=64, hidden=128)
-            layer = InputDropout(input_dropout, of="words", replacement=0)
-        else:
-            net, layer = SmallCNN(), InputDropout(input_dropout, of="patches", patch=4)
-        return nn.Sequential(layer, net) if input_dropout > 0 else net
+def _without(*names: str) -> tuple[str, ...]:
+    return tuple(each.name for each in CONTENDERS if each.name not in names)
 
+
+_LEARNERS = ("logistic-regression", "boosted-trees")
+_SIX = ("fnn", "bnn", "ca-bnn", "laplace", "warm-mean-field", "ensemble")
 
 FASHION = Task(
     name="fashion-mnist",
-    title="Fashion-MNIST, 4,000 training images, a small CNN",
-    seeds=5,
-    members=4,
-    epochs=16,
-    batch_size=64,
-    samples=20,
+    title="Fashion-MNIST, 55,000 training images, a small CNN",
     bases={
         "plain": tuple(
-            {"learning_rate": rate, "schedule": schedule}
-            for rate in (0.001, 0.002, 0.005)
-            for schedule in ("cosine", "constant")
+            {"learning_rate": rate, "schedule": "cosine", "epochs": epochs} for rate in (0.001, 0.003) for epochs in (4, 8)
         ),
         "regularised": tuple(
-            {"learning_rate": 0.005, "schedule": schedule, "weight_decay": 0.1, "ema": 0.99, "input_dropout": drop}
-            for drop in (0.05, 0.1, 0.2)
-            for schedule in ("cosine", "constant")
+            {
+                "learning_rate": 0.003,
+                "schedule": "cosine",
+                "epochs": 8,
+                "weight_decay": decay,
+                "ema": 0.998,
+                "input_dropout": drop,
+            }
+            for decay in (0.01, 0.1)
+            for drop in (0.05, 0.1)
         ),
     },
+    methods=_without(*_LEARNERS),
+)
+
+CIFAR10 = Task(
+    name="cifar10",
+    title="CIFAR-10, 45,000 training images, five convolutions",
+    bases={
+        "regularised": (
+            {
+                "learning_rate": 0.005,
+                "schedule": "cosine",
+                "epochs": 12,
+                "weight_decay": 0.05,
+                "ema": 0.998,
+                "input_dropout": 0.0,
+            },
+        )
+    },
+    seeds=3,
+    samples=8,
+    shifted=250,
+    methods=_SIX,
+    settings_from="fashion-mnist",
 )
 
 NEWSGROUPS = Task(
     name="newsgroups",
-    title="20 Newsgroups, a text CNN with 64 channels",
-    seeds=3,
-    members=3,
-    epochs=16,
-    batch_size=128,
-    samples=16,
+    title="20 Newsgroups, 10,000 training articles, a text CNN",
     bases={
         "plain": tuple(
-            {"learning_rate": rate, "schedule": schedule, "epochs": epochs}
-            for rate, schedule, epochs in (
-                (0.001, "constant", 16),
-                (0.002, "constant", 8),
-                (0.002, "constant", 16),
-                (0.002, "cosine", 16),
-                (0.002, "cosine", 32),
-                (0.004, "cosine", 16),
-            )
+            {"learning_rate": rate, "schedule": "cosine", "epochs": epochs} for rate in (0.001, 0.002) for epochs in (6, 12)
         ),
         "regularised": tuple(
             {
-                "learning_rate": 0.002,
-                "schedule": schedule,
-                "epochs": 32,
+                "learning_rate": rate,
+                "schedule": "cosine",
+                "epochs": 16,
                 "weight_decay": 0.05,
-                "ema": 0.998,
+                "ema": 0.99,
                 "input_dropout": drop,
             }
-            for drop in (0.2, 0.3, 0.4)
-            for schedule in ("cosine", "constant")
+            for rate in (0.001, 0.002)
+            for drop in (0.2, 0.4)
         ),
     },
-    methods=("fnn", "mc-dropout", "ensemble", "dropout-ensemble"),
+    shifted=2000,
+    methods=_without("boosted-trees"),
 )
 
-TASKS = {task.name: task for task in (FASHION, NEWSGROUPS)}
+CLINC150 = Task(
+    name="clinc150",
+    title="CLINC150, 15,000 training requests of 150 intents, a sum of word vectors",
+    bases={
+        "plain": tuple(
+            {"learning_rate": rate, "schedule": "cosine", "epochs": epochs} for rate in (0.002, 0.005) for epochs in (6, 12)
+        ),
+        "regularised": tuple(
+            {
+                "learning_rate": 0.005,
+                "schedule": "cosine",
+                "epochs": 12,
+                "weight_decay": decay,
+                "ema": 0.99,
+                "input_dropout": drop,
+            }
+            for decay in (0.01, 0.1)
+            for drop in (0.15, 0.3)
+        ),
+    },
+    shifted=2000,
+    methods=_without("boosted-trees"),
+)
+
+TABLES = tuple(
+    Task(
+        name=f"table-{name}",
+        title=f"the table {name}, a perceptron",
+        bases={
+            "plain": tuple(
+                {"learning_rate": rate, "schedule": "cosine", "epochs": epochs}
+                for rate in (0.001, 0.003)
+                for epochs in (10, 40)
+            ),
+            "regularised": tuple(
+                {
+                    "learning_rate": 0.003,
+                    "schedule": "cosine",
+                    "epochs": 40,
+                    "weight_decay": decay,
+                    "ema": 0.98,
+                    "input_dropout": drop,
+                }
+                for decay in (0.01, 0.1)
+                for drop in (0.1, 0.3)
+            ),
+        },
+        seeds=3,
+        batch_size=64,
+    )
+    for name in SETS
+)
+
+TASKS = {task.name: task for task in (FASHION, CIFAR10, NEWSGROUPS, CLINC150, *TABLES)}
 
 
 def task_named(name: str) -> Task:
@@ -126,22 +179,3 @@ def task_named(name: str) -> Task:
     if name not in TASKS:
         raise SystemExit(f"Expected one of the tasks {', '.join(TASKS)}, but got {name!r}.")
     return TASKS[name]
-
-
-@lru_cache(maxsize=1)
-def _texts() -> Any:
-    return newsgroups(length=200, keep="end")
-
-
-@lru_cache(maxsize=1)
-def _splits(name: str) -> Splits:
-    if name == "newsgroups":
-        texts = _texts()
-        return Splits(train=texts.train, validation=texts.validation, test=texts.test, classes=texts.classes)
-    splits = fashion_mnist(4000, 1000, seed=0)
-    x, y = splits.test
-    wide = [
-        (images.to(memory_format=torch.channels_last), labels)
-        for images, labels in (splits.train, splits.validation, (x[:5000], y[:5000]))
-    ]
-    return Splits(train=wide[0], validation=wide[1], test=wide[2], classes=splits.classes)

@@ -23,7 +23,7 @@ from calibayes.randomness import derived_seed
 from calibayes.recipes.training_scores import rounded
 from reproduction.cifar10_training import cifar10_test_order
 
-__all__ = ["PEOPLE_SCORES", "brier_to_people", "people_of_test_images", "scores_by_people"]
+__all__ = ["PEOPLE_SCORES", "brier_to_people", "people_of_official_images", "people_of_test_images", "scores_by_people"]
 
 PEOPLE_SCORES = {
     "kl": "KL(people‖model)",
@@ -40,11 +40,12 @@ _LEVEL = 0.95
 
 def people_of_test_images(count: int | None = None) -> Tensor:
     """How many people chose each class, for the test part of `cifar10_parts` in its order, ``[n, 10]``."""
-    return _counts()[cifar10_test_order(count)]
+    return people_of_official_images()[cifar10_test_order(count)]
 
 
 @lru_cache(maxsize=1)
-def _counts() -> Tensor:
+def people_of_official_images() -> Tensor:
+    """The same for the 10,000 official test images, in their order."""
     path = data_folder() / "cifar-10h" / _FILE
     if not path.is_file():
         raise MissingDataError(

@@ -73,7 +73,7 @@ def test_intervals_hold_the_value_and_shrink_with_images() -> None:
 
 def test_a_missing_or_wrong_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALIBAYES_DATA", str(tmp_path))
-    people._counts.cache_clear()
+    people.people_of_official_images.cache_clear()
     with pytest.raises(MissingDataError, match=r"CIFAR-10H is not here.*cifar10h-counts\.npy"):
         people_of_test_images()
     (tmp_path / "cifar-10h").mkdir()
@@ -85,7 +85,7 @@ def test_a_missing_or_wrong_file_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 @HERE
 @needs("cifar10")
 def test_people_are_in_the_order_of_the_test_images() -> None:
-    people._counts.cache_clear()
+    people.people_of_official_images.cache_clear()
     counts, labels = people_of_test_images(), cifar10_parts(train=10).test[1]
     assert len(counts) == len(labels) == 8000
     assert float((counts.argmax(1) == labels).double().mean()) > 0.98

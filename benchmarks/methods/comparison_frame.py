@@ -1,0 +1,59 @@
+"""The records of all tasks as one table: a line for each task, base, method, way of scaling and seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchmarks.methods.contenders import CONTENDERS
+from benchmarks.methods.scoring import WAYS
+from benchmarks.methods.tasks import TASKS
+
+__all__ = ["REFERENCE", "comparison_frame", "failures", "label", "recorded_rows"]
+
+REFERENCE = ("plain", "fnn", "temperature")
+"""What everything is compared with: the plain network with a temperature."""
+
+_MARKS = {"plain": "", "temperature": " + T", "best": " + scaling"}
+
+
+def recorded_rows(results: Path) -> list[dict[str, Any]]:
+    """The rows of every task with results, in the order of the tasks."""
+    paths = [results / name / "results.json" for name in TASKS]
+    return [row for path in paths if path.exists() for row in json.loads(path.read_text(encoding="utf-8")).get("rows", [])]
+
+
+def comparison_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """One line for each task, base, method, way and seed, with scores as columns; failed trainings are left out."""
+    return pd.DataFrame([line for row in rows if "error" not in row for line in _lines(row)])
+
+
+def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    about = {name: row[name] for name in ("task", "base", "method", "seed", "trainings", "passes")}
+    for way in WAYS:
+        line = {**about, "way": way, **row["test"][way], "validation_nll": row["validation"][way]["nll"]}
+        line |= {
+            f"{score}_shift{severity}": value
+            for severity, by_way in row["shift"].items()
+            for score, value in by_way[way].items()
+        }
+        line |= {f"auroc_{score}": value for by_score in row["outsiders"].values() for score, value in by_score.items()}
+        people = row.get("people", {}).get(way, {})
+        line |= {f"people_{name}": people[name] for name in ("kl", "brier") if name in people}
+        yield line
+
+
+def failures(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Task, base, method and error of every training that failed."""
+    names = ("task", "base", "method", "seed", "error")
+    return [{name: row[name] for name in names} for row in rows if "error" in row]
+
+
+def label(base: str, method: str, way: str = "plain") -> str:
+    """What tables and pictures call a method on a base, as it is or scaled."""
+    title = next(each.title for each in CONTENDERS if each.name == method)
+    return f"{title}{_MARKS[way]}{', regularised' if base == 'regularised' else ''}"

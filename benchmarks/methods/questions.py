@@ -1,0 +1,181 @@
+"""The questions that the comparison answers, each in a sentence for every data set, with the differences behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from benchmarks.methods.comparison_frame import REFERENCE, label
+from benchmarks.methods.seed_differences import Cell, ScoreDifference, difference, differences_from
+
+__all__ = ["ABOUT_FOUR", "ABOUT_ONE", "Answer", "answers", "by_data_set", "cells_up_to", "chosen_by_validation"]
+
+ABOUT_ONE, ABOUT_FOUR = 1.5, 6.0  # plain trainings, at most
+_WITH_TERM = {
+    "fnn": "ca-fnn",
+    "bnn": "ca-bnn",
+    "laplace": "ca-laplace",
+    "natural-gradient": "ca-natural-gradient",
+    "warm-mean-field": "ca-warm-mean-field",
+    "ensemble": "ca-ensemble",
+    "mixture": "ca-mixture",
+}
+_SHIFTED = "5"  # the severity that is looked at
+
+
+class Answer(NamedTuple):
+    """An answer for one data set.
+
+    Attributes:
+        question: as in the page's headings.
+        data: the data set.
+        sentence: the answer.
+        differences: the numbers behind it, by what is compared.
+    """
+
+    question: str
+    data: str
+    sentence: str
+    differences: dict[str, ScoreDifference]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON can hold it."""
+        told = {name: each._asdict() for name, each in self.differences.items()}
+        return {"question": self.question, "data": self.data, "sentence": self.sentence, "differences": told}
+
+
+def by_data_set(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The lines of each data set; all tables are one."""
+    tables = frame["task"].str.startswith("table-")
+    parts = {str(name): part for name, part in frame[~tables].groupby("task", sort=False)}
+    return parts | ({"tables": frame[tables]} if tables.any() else {})
+
+
+def cells_up_to(frame: pd.DataFrame, trainings: float, way: str = "best") -> list[Cell]:
+    """Bases and methods that cost at most so many plain trainings, with the scaling that validation examples prefer."""
+    costs = frame.groupby(["base", "method"], sort=False)["trainings"].mean().reset_index()
+    cells = [(str(row.base), str(row.method), way) for row in costs.itertuples() if float(str(row.trainings)) <= trainings]
+    return [cell for cell in cells if cell[:2] != REFERENCE[:2]]
+
+
+def answers(frame: pd.DataFrame) -> list[Answer]:
+    """All answers, question by question."""
+    asked: Sequence[tuple[str, Callable[[pd.DataFrame], tuple[str, dict[str, ScoreDifference]]]]] = (
+        (
+            "Does a method at the cost of one training clearly beat the plain network with a temperature, in NLL and in ECE?",
+            lambda part: _winners(part, ABOUT_ONE),
+        ),
+        ("At the cost of four trainings?", lambda part: _winners(part, ABOUT_FOUR)),
+        ("Does the calibration term help?", lambda part: _term(part, "")),
+        ("Does it help under shift?", lambda part: _term(part, f"_shift{_SHIFTED}")),
+        ("How much of a Bayesian network's calibration is regularisation?", _regularisation),
+        ("Is a temperature enough?", _temperature),
+    )
+    parts = by_data_set(frame)
+    return [
+        Answer(question, name, *answer(part))
+        for question, answer in asked
+        for name, part in parts.items()
+        if _has_what_it_takes(part)
+    ]
+
+
+def _has_what_it_takes(part: pd.DataFrame) -> bool:
+    """True if the reference is among the methods; on CIFAR-10 there is no plain base."""
+    return bool(((part["base"] == REFERENCE[0]) & (part["method"] == REFERENCE[1])).any())
+
+
+def _winners(part: pd.DataFrame, trainings: float) -> tuple[str, dict[str, ScoreDifference]]:
+    cells = cells_up_to(part, trainings)
+    by_score = {score: _together(part, score, cells, 2 * len(cells)) for score in ("nll", "ece")}
+    both = [cell for cell in cells if all(by_score[score][cell].clearly < 0 for score in by_score)]
+    nll_alone = [cell for cell in cells if by_score["nll"][cell].clearly < 0 and cell not in both]
+    shown = sorted(both or nll_alone, key=lambda cell: by_score["nll"][cell].value)[:3]
+    told = {
+        f"{label(*cell)}: {score}": by_score[score][cell]
+        for cell in shown or sorted(cells, key=lambda each: by_score["nll"][each].value)[:1]
+        for score in by_score
+    }
+    names = ", ".join(label(*cell) for cell in shown)
+    if both:
+        return f"Yes: {_of(len(both), len(cells))} do, first {names}.", told
+    if nll_alone:
+        return f"Not in both: {_of(len(nll_alone), len(cells))} clearly lower NLL ({names}), none clearly lowers ECE too.", told
+    return f"No: none of {len(cells)} clearly lowers NLL.", told
+
+
+def _of(some: int, all_of_them: int) -> str:
+    return f"{some} of {all_of_them}"
+
+
+def _together(part: pd.DataFrame, score: str, cells: Sequence[Cell], comparisons: int) -> dict[Cell, ScoreDifference]:
+    return {cell: difference(part, score, cell, REFERENCE, comparisons=comparisons) for cell in cells}
+
+
+def _term(part: pd.DataFrame, suffix: str) -> tuple[str, dict[str, ScoreDifference]]:
+    """Methods with the term minus the same methods without, scaled alike."""
+    known = set(map(tuple, part[["base", "method"]].drop_duplicates().to_numpy()))
+    pairs = [
+        (base, plain, term)
+        for base in ("plain", "regularised")
+        for plain, term in _WITH_TERM.items()
+        if {(base, plain), (base, term)} <= known
+    ]
+    comparisons = 4 * len(pairs)
+    told = {
+        f"{label(base, term, way)}: {score}{suffix}": difference(
+            part, score + suffix, (base, term, way), (base, plain, way), comparisons=comparisons
+        )
+        for base, plain, term in pairs
+        for way in ("plain", "best")
+        for score in ("nll", "ece")
+        if f"{score}{suffix}" in part
+    }
+    better, worse = (sum(each.clearly == sign for each in told.values()) for sign in (-1, 1))
+    return f"Of {len(told)} differences {better} are clearly better and {worse} clearly worse with it.", told
+
+
+def _regularisation(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]]:
+    plain, bayesian, regularised = ("plain", "fnn", "plain"), ("plain", "bnn", "plain"), ("regularised", "fnn", "plain")
+    told = {
+        "BNN minus FNN: ece": difference(part, "ece", bayesian, plain, comparisons=3),
+        "FNN, regularised, minus FNN: ece": difference(part, "ece", regularised, plain, comparisons=3),
+        "BNN minus FNN, regularised: ece": difference(part, "ece", bayesian, regularised, comparisons=3),
+    }
+    gained, without_bayes, left = told.values()
+    if gained.clearly >= 0:
+        return "A Bayesian network on the plain base is not clearly better calibrated than the network itself.", told
+    share = without_bayes.value / gained.value
+    more = {-1: "the Bayesian network is clearly ahead", 0: "the two are level", 1: "regularisation is clearly ahead"}
+    return f"Regularisation alone brings {100 * share:.0f} % of what it saves in ECE; {more[left.clearly]}.", told
+
+
+def _temperature(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]]:
+    cells = cells_up_to(part, float("inf"))
+    found = differences_from(part, "ece", cells, REFERENCE)
+    better = [cell for cell in cells if found[cell].clearly < 0]
+    best = min(cells, key=lambda cell: found[cell].value)
+    told = {f"{label(*cell)}: ece": found[cell] for cell in better or [best]}
+    if better:
+        return (
+            f"{_of(len(better), len(cells))} methods have a clearly lower ECE than the plain network with a temperature.",
+            told,
+        )
+    return f"Yes for ECE: none of {len(cells)} methods has a clearly lower one.", told
+
+
+def chosen_by_validation(frame: pd.DataFrame, trainings: float) -> tuple[Cell, Mapping[Cell, float]]:
+    """The method with the lowest mean rank over data sets by validation NLL, among those of at most this cost, and all ranks.
+
+    Only methods that every data set has are ranked; test scores are not looked at.
+    """
+    ranks = []
+    for part in by_data_set(frame).values():
+        cells = [(*REFERENCE[:2], "best"), *cells_up_to(part, trainings)]
+        means = part.groupby(["task", "base", "method", "way"])["validation_nll"].mean().unstack("task")
+        ranks.append(means.loc[means.index.intersection(cells)].rank().mean(axis=1))
+    table = pd.concat(ranks, axis=1).dropna().rank().mean(axis=1).sort_values(kind="stable")
+    found: dict[Cell, float] = dict(zip(table.index.to_list(), map(float, table), strict=True))
+    return next(iter(found)), found

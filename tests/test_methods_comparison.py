@@ -1,0 +1,159 @@
+"""The comparison of methods: its answers are right for scores whose truth is known, and one task runs from end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label
+from benchmarks.methods.contenders import CONTENDERS, TRIES
+from benchmarks.methods.published import publish
+from benchmarks.methods.questions import ABOUT_ONE, answers, by_data_set, chosen_by_validation
+from benchmarks.methods.scoring import SCORES, SHIFT_SCORES, WAYS
+from benchmarks.methods.seed_differences import difference
+from benchmarks.methods.study import Study
+from benchmarks.methods.table_ranks import table_ranks
+from benchmarks.methods.tasks import TASKS, Task
+from benchmarks.methods.trained_posteriors import Recipe
+
+
+def _row(task: str, base: str, method: str, seed: int, worse: float) -> dict[str, Any]:
+    """A row whose scores are ``worse`` than 0.5 by a known amount, and by chance."""
+    chance = np.random.default_rng([seed, *f"{task} {base} {method}".encode()]).normal(0, 0.001)
+    value = 0.5 + worse + chance
+    scores = {way: dict.fromkeys((*SCORES, "set_size", "set_coverage"), value) for way in WAYS}
+    return {
+        "task": task,
+        "base": base,
+        "method": method,
+        "title": method,
+        "seed": seed,
+        "trainings": 4.0 if method == "ensemble" else 1.0,
+        "passes": 1,
+        "test": scores,
+        "validation": scores,
+        "shift": {severity: {way: dict.fromkeys(SHIFT_SCORES, value) for way in WAYS} for severity in ("1", "3", "5")},
+        "outsiders": {},
+    }
+
+
+WORSE = {
+    ("plain", "fnn"): 0.0,
+    ("plain", "ca-fnn"): 0.0,
+    ("plain", "bnn"): -0.04,
+    ("plain", "ca-bnn"): 0.0,
+    ("plain", "ensemble"): -0.06,
+    ("regularised", "fnn"): -0.02,
+}
+ROWS = [
+    _row(task, base, method, seed, worse)
+    for task in ("newsgroups", "table-iris", "table-wine", "table-heart", "table-pima")
+    for (base, method), worse in WORSE.items()
+    for seed in range(5)
+]
+
+
+def _answer(question: str, data: str) -> Any:
+    return next(each for each in answers(comparison_frame(ROWS)) if question in each.question and each.data == data)
+
+
+def test_a_known_difference_is_found() -> None:
+    part = by_data_set(comparison_frame(ROWS))["newsgroups"]
+    found = difference(part, "nll", ("plain", "bnn", "best"), REFERENCE, comparisons=20)
+    assert found.low < -0.04 < found.high
+    assert found.clearly == -1
+    assert difference(part, "nll", ("plain", "ca-fnn", "best"), REFERENCE, comparisons=20).clearly == 0
+
+
+def test_tables_are_paired_by_table() -> None:
+    part = by_data_set(comparison_frame(ROWS))["tables"]
+    assert difference(part, "nll", ("plain", "bnn", "best"), REFERENCE).pairs == 4
+
+
+def test_answers_follow_the_scores() -> None:
+    one = _answer("cost of one training", "newsgroups")
+    assert one.sentence.startswith("Yes: 2 of 4 do, first BNN")
+    assert _answer("cost of four", "newsgroups").sentence.startswith("Yes: 3 of 5 do, first ensemble")
+    assert "1 are clearly better" not in _answer("calibration term help", "newsgroups").sentence
+    assert "clearly worse with it" in _answer("calibration term help", "newsgroups").sentence
+    share = _answer("regularisation", "newsgroups")
+    assert 45 < float(share.sentence.split(" %")[0].split()[-1]) < 55
+    assert "clearly ahead" in share.sentence
+
+
+def test_the_default_is_chosen_by_validation_scores_alone() -> None:
+    rows = json.loads(json.dumps(ROWS))
+    for row in rows:
+        if row["method"] == "bnn":
+            for way in WAYS:
+                row["validation"][way]["nll"] += 1.0  # its test scores stay the best
+    assert chosen_by_validation(comparison_frame(ROWS), ABOUT_ONE)[0][1] == "bnn"
+    assert chosen_by_validation(comparison_frame(rows), ABOUT_ONE)[0] == ("regularised", "fnn", "best")
+
+
+def test_ranks_over_tables() -> None:
+    cells = [("plain", "fnn", "temperature"), ("plain", "bnn", "best"), ("regularised", "fnn", "best")]
+    ranks = table_ranks(by_data_set(comparison_frame(ROWS))["tables"], "nll", cells)
+    assert ranks.cells == (cells[1], cells[2], cells[0])
+    assert ranks.means == (1.0, 2.0, 3.0)
+    assert ranks.alike == ((0, 2),)  # four tables are too few for the tests
+
+
+def test_failures_are_lines_of_the_table() -> None:
+    rows = [*ROWS, {"task": "newsgroups", "base": "plain", "method": "swag", "seed": 0, "error": "DivergedError: NaN"}]
+    assert len(comparison_frame(rows)) == len(ROWS) * len(WAYS)
+    assert failures(rows) == [
+        {"task": "newsgroups", "base": "plain", "method": "swag", "seed": 0, "error": "DivergedError: NaN"}
+    ]
+
+
+def test_every_method_has_the_same_number_of_tries_or_none() -> None:
+    assert {len(each.tries) for each in CONTENDERS} == {1, TRIES}
+    for task in TASKS.values():
+        assert task.settings_from or {len(tries) for tries in task.bases.values()} == {TRIES}
+
+
+def test_methods_share_trained_points() -> None:
+    base = {"learning_rate": 0.001, "schedule": "cosine", "epochs": 2}
+    mixture = Recipe(
+        task="newsgroups", method="mixture", seed=3, base=base, tried={"beta": 0.1, "prior_std": 0.3, "init_std": 0.01}
+    )
+    members = mixture.starts_from()
+    points = [part for member in members for part in member.starts_from()]
+    ensemble = Recipe(task="newsgroups", method="ensemble", seed=3, base=base)
+    assert [each.key for each in points] == [each.key for each in ensemble.starts_from()]
+    assert points[0].key == Recipe(task="newsgroups", method="fnn", seed=3, base=base).key
+    with_term = Recipe(task="newsgroups", method="ca-ensemble", base=base, tried={"lam": 5.0}).starts_from()
+    assert {(each.method, each.tried["lam"]) for each in with_term} == {("ca-fnn", 5.0)}
+
+
+def test_labels() -> None:
+    assert label("regularised", "fnn", "temperature") == "FNN + T, regularised"
+
+
+@pytest.mark.slow
+def test_a_task_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = {"learning_rate": 0.003, "schedule": "cosine", "epochs": 2}
+    methods = ("fnn", "bnn", "laplace", "warm-mean-field", "ensemble", "ca-fnn", "ca-ensemble", "logistic-regression")
+    task = Task(
+        name="table-iris",
+        title="iris",
+        bases={"plain": (base, base | {"epochs": 3}), "regularised": (base | {"ema": 0.9, "input_dropout": 0.1},)},
+        seeds=2,
+        members=2,
+        samples=4,
+        methods=methods,
+    )
+    monkeypatch.setitem(TASKS, "table-iris", task)
+    rows = Study(task, tmp_path, workers=1).run()
+    assert failures(rows) == []
+    assert len(rows) == 2 * (2 * len(methods) - 1)
+    assert {row["passes"] for row in rows if row["method"] in ("fnn", "bnn", "ensemble")} == {1, 4, 2}
+    (tmp_path / "table-iris" / "results.json").write_text(json.dumps({"rows": rows}))
+    publish(tmp_path)
+    assert "FNN + T" in (tmp_path / "tables.txt").read_text()
+    again = Study(task, tmp_path, workers=1).run()
+    assert [row["test"] for row in again] == [row["test"] for row in rows]
