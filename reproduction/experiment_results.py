@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from calibayes.recipes.compare.difference_interval import mean_difference
 from calibayes.recipes.single_training import TrainingSettings
 from calibayes.sweeps import Trial
-from reproduction.experiment_part import ExperimentPart
-from reproduction.experiments import Experiment
+from reproduction.experiment import Experiment, ExperimentPart
 
 __all__ = [
     "BySeed",

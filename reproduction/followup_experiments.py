@@ -10,10 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from calibayes.methods.term_weights import has_beta, has_lam
-from reproduction.experiment_part import ExperimentPart
+from reproduction.experiment import Definition, ExperimentPart
+from reproduction.followup_images import check_images, cifar10_followup_trial
+from reproduction.followup_texts import check_texts, clinc150_followup_trial
 from reproduction.followup_training import FollowUpTraining
 
-__all__ = ["BASELINES", "SCHEMES", "cifar10_followup", "clinc150_followup"]
+__all__ = ["BASELINES", "FOLLOWUP", "SCHEMES"]
 
 SCHEMES = {"fnn": "FNN", "ca-fnn": "CFNN", "bnn": "BNN", "ca-bnn": "CBNN"}  # names in the library, and in the follow-up
 BASELINES = {"ensemble": "deep ensemble", "laplace": "last-layer Laplace"}
@@ -73,11 +75,17 @@ _TEXT_SIZES: dict[str, dict[str, Any]] = {
 }
 
 
-def cifar10_followup(preset: str) -> list[ExperimentPart]:
+def _cifar10(preset: str) -> list[ExperimentPart]:
     """Fine-tunings of the published ResNet-20 on some of CIFAR-10."""
     return _trainings({**_IMAGES, **_IMAGE_SIZES[preset]}, seeds=1 if preset == "tiny" else 3)
 
 
-def clinc150_followup(preset: str) -> list[ExperimentPart]:
+def _clinc150(preset: str) -> list[ExperimentPart]:
     """Trainings of a bag of words on CLINC150."""
     return _trainings({**_TEXTS, **_TEXT_SIZES[preset]}, seeds=1 if preset == "tiny" else 5)
+
+
+FOLLOWUP: dict[str, Definition] = {
+    "cifar10-followup": Definition("Follow-up: CIFAR-10 with outsiders", _cifar10, cifar10_followup_trial, check_images),
+    "clinc150-followup": Definition("Follow-up: CLINC150 with outsiders", _clinc150, clinc150_followup_trial, check_texts),
+}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reproduction.claim_verdicts import PaperClaim
+from reproduction.experiment import Experiment
 from reproduction.experiment_results import PartResults
-from reproduction.experiments import Experiment
 from reproduction.followup_training import FollowUpTraining
 from reproduction.printed_tables import claims_text, table_text
 

@@ -13,9 +13,11 @@ from typing import Any
 from calibayes.methods.term_weights import has_beta, has_lam
 from calibayes.recipes.fashion import FashionTraining
 from calibayes.recipes.single_training import TrainingSettings
-from reproduction.newsgroups_training import newsgroups_settings
+from reproduction.experiment import Definition, ExperimentPart
+from reproduction.membership_training import check_fashion, fashion_membership_trial, newsgroups_membership_trial
+from reproduction.newsgroups_training import check_newsgroups, newsgroups_settings
 
-__all__ = ["LAMS", "fashion_membership", "newsgroups_membership"]
+__all__ = ["LAMS", "MEMBERSHIP"]
 
 LAMS = (10.0, 100.0)  # the paper's λ of Fig. 1, and one at which the term clearly acts; see docs/explanation/reproduction.md
 _TRAININGS = {"tiny": 6, "cpu": 18, "paper": 66}
@@ -40,11 +42,8 @@ _BAYESIAN_NEWSGROUPS: dict[str, dict[str, Any]] = {
     "paper": {"beta": 0.05, "start_epochs": 10},
 }
 
-Parts = dict[str, tuple[TrainingSettings, ...]]
 
-
-def newsgroups_membership(preset: str) -> Parts:
-    """The trainings on 20 Newsgroups, by the name of their scheme."""
+def _newsgroups(preset: str) -> list[ExperimentPart]:
     seeds = range(_TRAININGS[preset])
     bayesian = _BAYESIAN_NEWSGROUPS[preset]
     return _schemes(
@@ -53,8 +52,7 @@ def newsgroups_membership(preset: str) -> Parts:
     )
 
 
-def fashion_membership(preset: str) -> Parts:
-    """The trainings on Fashion-MNIST, by the name of their scheme."""
+def _fashion(preset: str) -> list[ExperimentPart]:
     seeds = range(_TRAININGS[preset])
     return _schemes(
         _FASHION[preset],
@@ -62,12 +60,23 @@ def fashion_membership(preset: str) -> Parts:
     )
 
 
-def _schemes(sizes: dict[str, Any], settings: Callable[[str, dict[str, Any]], tuple[TrainingSettings, ...]]) -> Parts:
-    parts: Parts = {}
+def _schemes(
+    sizes: dict[str, Any], settings: Callable[[str, dict[str, Any]], tuple[TrainingSettings, ...]]
+) -> list[ExperimentPart]:
+    parts = []
     for scheme in ("fnn", "bnn", "ca-fnn", "ca-bnn", "ensemble"):
         epochs = sizes["epochs"] * (2 if has_beta(scheme) else 1)
         given = {**sizes, "epochs": epochs, "evaluate_every": epochs}
         name = "ensemble of 4" if scheme == "ensemble" else scheme.upper()
         for lam in LAMS if has_lam(scheme) else (0.0,):
-            parts[f"{name}, λ = {lam:g}" if lam else name] = settings(scheme, {**given, **({"lam": lam} if lam else {})})
+            trainings = settings(scheme, {**given, **({"lam": lam} if lam else {})})
+            parts.append(ExperimentPart(f"{name}, λ = {lam:g}" if lam else name, trainings))
     return parts
+
+
+MEMBERSHIP: dict[str, Definition] = {
+    "membership-newsgroups": Definition(
+        "20 Newsgroups: membership attacks", _newsgroups, newsgroups_membership_trial, check_newsgroups
+    ),
+    "membership-fashion": Definition("Fashion-MNIST: membership attacks", _fashion, fashion_membership_trial, check_fashion),
+}

@@ -13,8 +13,8 @@ from rich.text import Text
 from calibayes.recipes.compare.score_columns import ScoreColumn, values_summary
 from calibayes.terminal import as_text
 from reproduction.claim_verdicts import PaperClaim
+from reproduction.experiment import Experiment
 from reproduction.experiment_results import PartResults
-from reproduction.experiments import Experiment
 from reproduction.followup_tables import outsider_tables
 from reproduction.membership_results import ATTACKS, Leak, leaks, mean_over_pairs
 

@@ -14,11 +14,11 @@ from calibayes.sweeps.results_folder import prepare, write_json, write_whole
 from calibayes.sweeps.trial_identity import function_and_name
 from calibayes.terminal import print_line
 from reproduction.claim_verdicts import PaperClaim
+from reproduction.experiment import Experiment
 from reproduction.experiment_results import PartResults, part_results
-from reproduction.experiments import Experiment, experiment
+from reproduction.experiments import experiment, outputs_of
 from reproduction.followup_claims import followup_claims
 from reproduction.followup_page import followup_page
-from reproduction.known_experiments import outputs_of
 from reproduction.membership_claims import membership_claims
 from reproduction.membership_results import leak_summary
 from reproduction.paper_claims import claims

@@ -17,7 +17,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.terminal import print_line, stdout_console
 from calibayes.wording import did_you_mean
 from reproduction.experiment_results import PartResults
-from reproduction.known_experiments import find_experiment
+from reproduction.experiments import experiment
 from reproduction.run_experiment import recorded
 from reproduction.shift.shift_tables import SCORE_COLUMNS, people_rows, severity_rows
 
@@ -40,7 +40,7 @@ def filled(page: str, folder: Path) -> str:
 
 
 def _content(name: str, score: str, folder: Path) -> str:
-    asked = find_experiment(name)
+    asked = experiment(name)
     if score not in (*_COLUMNS, "people"):
         hint = did_you_mean(score, (*_COLUMNS, "people"))
         raise InvalidArgumentError(f"Expected a table of {name} to be of a score, but got {score!r}. {hint}")

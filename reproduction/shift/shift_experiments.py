@@ -10,22 +10,21 @@ half an hour for 20 Newsgroups (5,000 and 17,000), twenty minutes for Fashion-MN
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from calibayes.methods import method_named
-from reproduction.experiments import Experiment, ExperimentPart, check_preset
+from reproduction.experiment import Definition, ExperimentPart
 from reproduction.shift.shift_tasks import TASKS
 from reproduction.shift.shift_training import ShiftTraining, check_shift, shift_trial
 
-__all__ = ["METHODS_UNDER_SHIFT", "SHIFTS", "shift_experiment"]
+__all__ = ["METHODS_UNDER_SHIFT", "SHIFTS"]
 
 METHODS_UNDER_SHIFT = (
     *("fnn", "bnn", "ca-fnn", "ca-bnn"),
     *("ema", "mc-dropout", "swag", "laplace", "warm-mean-field"),
     *("ensemble", "mixture"),
 )
-SHIFTS: Mapping[str, str] = {f"shift-{name}": f"Under shift: {task.title}" for name, task in TASKS.items()}
 _SEEDS = {"tiny": 1, "cpu": 3, "paper": 5}
 _MEMBERS = {"tiny": 2, "cpu": 4, "paper": 4}
 _TASK: dict[str, dict[str, Any]] = {
@@ -52,17 +51,13 @@ _SIZES: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def shift_experiment(name: str, preset: str = "cpu") -> Experiment:
-    """An experiment under shift by its name, one of ``SHIFTS``."""
-    task = name.removeprefix("shift-")
-    check_preset(preset)
-    parts = tuple(
+def _parts(task: str, preset: str) -> list[ExperimentPart]:
+    return [
         ExperimentPart(
             method_named(method).title, tuple(_training(task, preset, method, seed) for seed in range(_SEEDS[preset]))
         )
         for method in METHODS_UNDER_SHIFT
-    )
-    return Experiment(name, SHIFTS[name], preset, shift_trial, check_shift, parts)
+    ]
 
 
 def _training(task: Any, preset: str, method: str, seed: int) -> ShiftTraining:
@@ -73,3 +68,9 @@ def _training(task: Any, preset: str, method: str, seed: int) -> ShiftTraining:
         "input_dropout": _INPUT_DROPOUT[task] if chosen.needs_dropout else 0.0,
     }
     return ShiftTraining(scheme=method, task=task, seed=seed, **{**_TASK[task], **_SIZES[preset][task], **defaults, **own})
+
+
+SHIFTS: dict[str, Definition] = {
+    f"shift-{name}": Definition(f"Under shift: {task.title}", partial(_parts, name), shift_trial, check_shift)
+    for name, task in TASKS.items()
+}

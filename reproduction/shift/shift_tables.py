@@ -10,8 +10,8 @@ from rich.table import Table
 
 from calibayes.recipes.compare.score_columns import ScoreColumn, values_summary
 from calibayes.terminal import as_text
+from reproduction.experiment import Experiment
 from reproduction.experiment_results import PartResults, between
-from reproduction.experiments import Experiment
 from reproduction.printed_tables import missing_note, plain_table
 from reproduction.shift.people import PEOPLE_SCORES
 from reproduction.shift.shift_scores import STEPS, WAYS, Way, by_seed, shift_names

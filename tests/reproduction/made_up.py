@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from reproduction.experiment import ExperimentPart
 from reproduction.experiment_results import PartResults
-from reproduction.experiments import ExperimentPart, experiment
+from reproduction.experiments import experiment
 
 NOISE = (0.001, -0.002, 0.0015, -0.0005, 0.0, 0.0007, -0.0012, 0.0004, 0.0009, -0.0003)
 Way = Sequence[tuple[float, float]]

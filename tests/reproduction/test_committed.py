@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.experiments import EXPERIMENTS
-from reproduction.known_experiments import find_experiment, outputs_of
+from reproduction.experiments import EXPERIMENTS, experiment, outputs_of
 from reproduction.printed_tables import claims_text
 from reproduction.run_experiment import recorded, recorded_claims
 from reproduction.shift.fill_page import filled
-from reproduction.shift.shift_experiments import SHIFTS
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results" / "reproduction"
 SHIFT_PAGE = ROOT / "docs" / "explanation" / "shift.md"
-THERE = [name for name in (*EXPERIMENTS, *SHIFTS) if (RESULTS / name / "table.txt").exists()]
+THERE = [name for name in EXPERIMENTS if (RESULTS / name / "table.txt").exists()]
 
 
 def test_there_are_some() -> None:
@@ -26,7 +24,7 @@ def test_there_are_some() -> None:
 
 @pytest.mark.parametrize("name", THERE)
 def test_tables_numbers_and_commands_come_from_the_records(name: str) -> None:
-    asked = find_experiment(name)
+    asked = experiment(name)
     parts, outputs = recorded(asked, RESULTS), outputs_of(asked)
     assert (RESULTS / name / "table.txt").read_text() == outputs.table_text(asked, parts)
     assert json.loads((RESULTS / name / "summary.json").read_text())["parts"] == outputs.summary(parts)

@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import ttest_rel
 from tests.reproduction.made_up import made_up
 
+from reproduction.experiment import ExperimentPart
 from reproduction.experiment_results import PartResults, at_best_epoch, at_equal_accuracy, between, settled
-from reproduction.experiments import ExperimentPart, experiment
+from reproduction.experiments import experiment
 
 PART = experiment("newsgroups-lambda").parts[0]
 

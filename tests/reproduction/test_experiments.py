@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.recipes.fashion import FashionTraining
 from calibayes.sweeps.sweep_plan import choices
 from reproduction.cifar10_training import CIFAR10Training
-from reproduction.experiments import EXPERIMENTS, PRESETS, experiment
-from reproduction.followup_training import FollowUpTraining
-from reproduction.known_experiments import find_experiment
-from reproduction.newsgroups_training import NewsgroupsTraining
-
-BY_DATA: dict[str, Any] = {"newsgroups": NewsgroupsTraining, "cifar10": CIFAR10Training, "fashion": FashionTraining}
+from reproduction.experiment import PRESETS
+from reproduction.experiments import EXPERIMENTS, experiment
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -24,7 +17,7 @@ def test_settings_can_be_written_down_and_are_there_once(name: str, preset: str)
     asked = experiment(name, preset)
     settings = asked.settings()
     assert len({repr(each) for each in settings}) == len(settings)
-    kind = FollowUpTraining if name.endswith("followup") else BY_DATA[name.removeprefix("membership-").partition("-")[0]]
+    kind = type(asked.parts[0].settings[0])
     assert {repr(kind.of(each)) for each in settings} == {repr(e) for part in asked.parts for e in part.settings}
 
 
@@ -78,7 +71,7 @@ def test_one_point_can_be_asked_for() -> None:
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"one of newsgroups-epochs, .* but got 'fig1'"):
-        find_experiment("fig1")
+        experiment("fig1")
     with pytest.raises(InvalidArgumentError, match="one of tiny, cpu, paper, but got 'gpu'"):
         experiment("newsgroups-epochs", "gpu")
     with pytest.raises(InvalidArgumentError, match=r"`network` to be one of .* but got 'vgg'"):

@@ -18,8 +18,9 @@ from calibayes.acting import membership_attack, tpr_at_fpr
 from calibayes.acting.detection import auroc
 from calibayes.cli import app
 from reproduction.claim_verdicts import PaperClaim
+from reproduction.experiment import ExperimentPart
 from reproduction.experiment_results import PartResults
-from reproduction.experiments import ExperimentPart, experiment
+from reproduction.experiments import experiment
 from reproduction.membership_claims import membership_claims
 from reproduction.membership_results import leak_summary, leaks
 from reproduction.membership_training import fashion_membership_trial, members_of_pool

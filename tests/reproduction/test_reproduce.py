@@ -20,10 +20,8 @@ from calibayes.data.data_folder import data_folder
 from calibayes.sweeps import read
 from calibayes.sweeps.trial_identity import function_and_name
 from calibayes.sweeps.worker import Job
-from reproduction.experiments import EXPERIMENTS
-from reproduction.known_experiments import find_experiment
+from reproduction.experiments import EXPERIMENTS, experiment
 from reproduction.run_experiment import VERSION
-from reproduction.shift.shift_experiments import SHIFTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -202,11 +200,9 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in (*EXPERIMENTS, *SHIFTS) if (ROOT / "results" / "reproduction" / name).is_dir()]
-)
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if (ROOT / "results" / "reproduction" / name).is_dir()])
 def test_committed_records_are_taken_up_rather_than_trained_again(name: str) -> None:
-    asked = find_experiment(name)
+    asked = experiment(name)
     trial, known_as = function_and_name(asked.trial)
     kept = {each.path.stem.rpartition("-")[2] for each in read(ROOT / "results" / "reproduction" / asked.data)}
     wanted = {Job(b"", known_as, VERSION, each, "").key for each in asked.settings()}

@@ -76,12 +76,12 @@ def reproduce(
         _pretrain(preset, console)
         return
     from calibayes.sweeps.sweep_plan import choices
-    from reproduction.known_experiments import find_experiment
+    from reproduction.experiments import experiment
     from reproduction.run_experiment import run_experiment
 
     try:
         whole = run_experiment(
-            find_experiment(name, preset),
+            experiment(name, preset),
             out,
             wanted=choices(only, "--only", again=True) if only else None,
             console=console,
@@ -119,7 +119,7 @@ def _check_options(ctx: typer.Context, name: str) -> None:
 
 
 def _pretrain(preset: str, console: Console) -> None:
-    from reproduction.experiments import check_preset
+    from reproduction.experiment import check_preset
     from reproduction.pretraining import PRETRAININGS, pretrain
 
     path, record = pretrain(PRETRAININGS[check_preset(preset)])

@@ -6,8 +6,9 @@ from typing import Any
 
 from calibayes.data.corrupt import SEVERITIES
 from reproduction.experiment_results import PartResults
+from reproduction.experiments import experiment
 from reproduction.shift.people import PEOPLE_SCORES
-from reproduction.shift.shift_experiments import METHODS_UNDER_SHIFT, shift_experiment
+from reproduction.shift.shift_experiments import METHODS_UNDER_SHIFT
 from reproduction.shift.shift_tasks import TASKS
 
 __all__ = ["made_up_parts", "nll"]
@@ -21,10 +22,10 @@ def nll(method: str, seed: int, shift: int, severity: int, way: str) -> float:
 
 def made_up_parts(name: str) -> list[PartResults]:
     """Results of every part with all its seeds."""
-    experiment = shift_experiment(name, "cpu")
+    asked = experiment(name)
     shifts = TASKS[name.removeprefix("shift-")].shifts
     parts = []
-    for part in experiment.parts:
+    for part in asked.parts:
         results = []
         for each in part.settings:
 

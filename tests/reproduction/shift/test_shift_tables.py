@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.reproduction.shift.made_up_shift import made_up_parts, nll
 
-from reproduction.known_experiments import find_experiment, outputs_of
+from reproduction.experiments import experiment, outputs_of
 from reproduction.shift.shift_scores import by_seed, curve
 from reproduction.shift.shift_tables import SCORE_COLUMNS, people_rows, severity_rows, shift_summary
 
@@ -69,7 +69,7 @@ def test_the_numbers_can_be_written_down() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "people"), [("shift-cifar10", True), ("shift-newsgroups", False)])
 def test_figures_and_tables_are_written(name: str, people: bool, tmp_path: Path) -> None:
-    parts, asked = made_up_parts(name), find_experiment(name)
+    parts, asked = made_up_parts(name), experiment(name)
     outputs = outputs_of(asked)
     files = outputs.draw(name, parts, tmp_path)
     assert files == ["severity.png", "severity-temperature.png", "shifts.png", *(["people.png"] if people else [])]
@@ -84,5 +84,5 @@ def test_figures_and_tables_are_written(name: str, people: bool, tmp_path: Path)
 def test_a_part_without_results_is_left_out(tmp_path: Path) -> None:
     parts = made_up_parts("shift-digits")
     parts[3] = replace(parts[3], settings=(), results=())
-    asked = find_experiment("shift-digits")
+    asked = experiment("shift-digits")
     assert "CA-BNN" not in outputs_of(asked).table_text(asked, parts)
