@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label
 from benchmarks.methods.contenders import CONTENDERS, TRIES
+from benchmarks.methods.costs import measured_costs
 from benchmarks.methods.published import publish
 from benchmarks.methods.questions import ABOUT_ONE, answers, by_data_set, chosen_by_validation
 from benchmarks.methods.scoring import SCORES, SHIFT_SCORES, WAYS
@@ -31,7 +32,7 @@ def _row(task: str, base: str, method: str, seed: int, worse: float) -> dict[str
         "method": method,
         "title": method,
         "seed": seed,
-        "trainings": 4.0 if method == "ensemble" else 1.0,
+        "cost": 4.0 if method == "ensemble" else 1.0,
         "passes": 1,
         "test": scores,
         "validation": scores,
@@ -153,6 +154,10 @@ def test_a_task_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(rows) == 2 * (2 * len(methods) - 1)
     assert {row["passes"] for row in rows if row["method"] in ("fnn", "bnn", "ensemble")} == {1, 4, 2}
     (tmp_path / "table-iris" / "results.json").write_text(json.dumps({"rows": rows}))
+    costs = measured_costs(task, rows, repeats=1)
+    assert costs["plain"]["fnn"]["training"] == 1.0
+    assert costs["plain"]["ensemble"]["training"] > 1.0
+    (tmp_path / "table-iris" / "costs.json").write_text(json.dumps({"costs": costs}))
     publish(tmp_path)
     assert "FNN + T" in (tmp_path / "tables.txt").read_text()
     again = Study(task, tmp_path, workers=1).run()

@@ -10,14 +10,14 @@ from benchmarks.methods.study import Study
 from benchmarks.methods.tasks import TASKS, task_named
 from benchmarks.report import machine
 
-_RESULTS = Path(__file__).parents[2] / "results" / "methods"
+RESULTS = Path(__file__).parents[2] / "results" / "methods"
 
 
 def main() -> None:
     """Run the study of some tasks."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.methods", description=__doc__)
     parser.add_argument("tasks", nargs="+", choices=list(TASKS), metavar="task", help=", ".join(TASKS))
-    parser.add_argument("--folder", type=Path, default=_RESULTS, help="where results go")
+    parser.add_argument("--folder", type=Path, default=RESULTS, help="where results go")
     parser.add_argument("--workers", type=int, default=2, help="trainings at a time")
     given = parser.parse_args()
     for name in given.tasks:

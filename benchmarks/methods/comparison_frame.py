@@ -23,8 +23,19 @@ _MARKS = {"plain": "", "temperature": " + T", "best": " + scaling"}
 
 def recorded_rows(results: Path) -> list[dict[str, Any]]:
     """The rows of every task with results, in the order of the tasks."""
-    paths = [results / name / "results.json" for name in TASKS]
-    return [row for path in paths if path.exists() for row in json.loads(path.read_text(encoding="utf-8")).get("rows", [])]
+    rows: list[dict[str, Any]] = []
+    for folder in (results / name for name in TASKS if (results / name / "results.json").exists()):
+        stored, costs = (_read(folder / f"{name}.json") for name in ("results", "costs"))
+        for row in stored["rows"]:
+            # Without a measurement: epochs of training, in those of the plain network.
+            measured = costs.get("costs", {}).get(row["base"], {}).get(row["method"], {})
+            rows.append({**row, "cost": measured.get("training", row.get("trainings"))})
+    return rows
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return content
 
 
 def comparison_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -33,7 +44,7 @@ def comparison_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    about = {name: row[name] for name in ("task", "base", "method", "seed", "trainings", "passes")}
+    about = {name: row[name] for name in ("task", "base", "method", "seed", "cost", "passes")}
     for way in WAYS:
         line = {**about, "way": way, **row["test"][way], "validation_nll": row["validation"][way]["nll"]}
         line |= {

@@ -12,27 +12,32 @@ from benchmarks.methods.comparison_frame import label
 
 __all__ = ["draw_costs"]
 
+_COSTS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16)
+_SIMILAR = 1.2
+
 
 def draw_costs(frame: pd.DataFrame, titles: dict[str, str], path: Path, *, way: str = "best") -> None:
     """Every method's test NLL over the cost of its training, a panel for each task, both bases in colours of their own."""
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     from calibayes.displays.style import BLUE, VERMILLION
 
     colours = {"plain": BLUE, "regularised": VERMILLION}
     figure, panels = plt.subplots(1, len(titles), figsize=(6.2 * len(titles), 6), layout="constrained", squeeze=False)
     for axes, (task, title) in zip(panels[0], titles.items(), strict=True):
-        part = frame[(frame["task"] == task) & (frame["way"] == way) & (frame["trainings"] > 0)]
+        part = frame[(frame["task"] == task) & (frame["way"] == way) & (frame["cost"] > 0)]
         scores = part.groupby(["base", "method"], sort=False).agg(
-            nll=("nll", "mean"), spread=("nll", "std"), cost=("trainings", "mean")
+            nll=("nll", "mean"), spread=("nll", "std"), cost=("cost", "mean")
         )
-        costs = sorted(scores["cost"].round(2).unique())
         gap = (scores["nll"].max() - scores["nll"].min()) / 34
-        for place, cost in enumerate(costs):
-            column = scores[scores["cost"].round(2) == cost].sort_values("nll")
-            _draw_column(axes, list(column.itertuples()), place, gap, colours)
-        axes.set_xticks(range(len(costs)), [f"{cost:g}×" for cost in costs])
-        axes.set_xlim(-0.3, len(costs) - 0.1)
+        for column in _of_similar_cost(list(scores.itertuples())):
+            _draw_column(axes, sorted(column, key=lambda row: float(row.nll)), gap, colours)
+        axes.set_xscale("log")
+        axes.set_xlim(scores["cost"].min() / 1.2, scores["cost"].max() * 2.5)
+        axes.xaxis.set_major_locator(FixedLocator(_COSTS))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}×"))
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xlabel("cost of training, in plain trainings")
         axes.set_ylabel("test NLL (lower is better)")
         axes.set_title(title, fontsize=10)
@@ -44,17 +49,28 @@ def draw_costs(frame: pd.DataFrame, titles: dict[str, str], path: Path, *, way: 
     plt.close(figure)
 
 
-def _draw_column(axes: Any, column: Sequence[Any], x: float, gap: float, colours: dict[str, str]) -> None:
-    """Methods of one cost from the lowest NLL on: points, and names beside them that do not cover each other."""
-    height = -1.0
+def _of_similar_cost(rows: list[Any]) -> list[list[Any]]:
+    """Methods whose costs follow one another closely, together."""
+    groups: list[list[Any]] = []
+    for row in sorted(rows, key=lambda each: float(each.cost)):
+        if groups and row.cost < _SIMILAR * groups[-1][-1].cost:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
+def _draw_column(axes: Any, column: Sequence[Any], gap: float, colours: dict[str, str]) -> None:
+    """Methods of similar cost from the lowest NLL on: points, and names beside them that do not cover each other."""
+    height, beside = -1.0, 1.06 * max(row.cost for row in column)
     for row in column:
         base, method = row.Index
-        axes.errorbar([x], [row.nll], yerr=[row.spread], fmt="o", color=colours[base], markersize=4, elinewidth=0.6)
+        axes.errorbar([row.cost], [row.nll], yerr=[row.spread], fmt="o", color=colours[base], markersize=4, elinewidth=0.6)
         height = max(row.nll, height + gap)
         axes.annotate(
             label("plain", method),
-            (x, row.nll),
-            xytext=(x + 0.1, height),
+            (row.cost, row.nll),
+            xytext=(beside, height),
             va="center",
             fontsize=7,
             color=colours[base],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchmarks.methods.__main__ import RESULTS
 from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label, recorded_rows
 from benchmarks.methods.picture import draw_costs
 from benchmarks.methods.questions import ABOUT_FOUR, ABOUT_ONE, answers, by_data_set, chosen_by_validation
@@ -17,7 +18,6 @@ from benchmarks.methods.tasks import TASKS
 
 __all__ = ["publish", "task_table"]
 
-_RESULTS = Path(__file__).parents[2] / "results" / "methods"
 _ON_FIRST_PICTURE = ("fashion-mnist", "newsgroups")
 _RANKED: tuple[Cell, ...] = (
     ("plain", "fnn", "temperature"),
@@ -69,7 +69,7 @@ def task_table(part: pd.DataFrame, title: str) -> str:
     has_reference = REFERENCE in cells
     gaps = differences_from(part, "nll", [cell for cell in cells if cell != REFERENCE], REFERENCE) if has_reference else {}
     columns = {name: shown for name, shown in _COLUMNS.items() if name in part and part[name].notna().any()}
-    means = part.groupby(["base", "method", "way"])[[*columns, "trainings", "passes"]].mean().loc[cells].sort_values("nll")
+    means = part.groupby(["base", "method", "way"])[[*columns, "cost", "passes"]].mean().loc[cells].sort_values("nll")
     seeds = part.groupby("task")["seed"].nunique().max()
     lines = [
         f"{title}: means over {seeds} seeds",
@@ -82,7 +82,7 @@ def task_table(part: pd.DataFrame, title: str) -> str:
         values = "".join(
             f"{row[name] * (100 if name in _PERCENT else 1):>11.{2 if name in _PERCENT else 4}f}" for name in columns
         )
-        lines.append(f"{label(*key):<46}{gap:>30}{values}{row['trainings']:>6.1f}x{row['passes']:>8.0f}")
+        lines.append(f"{label(*key):<46}{gap:>30}{values}{row['cost']:>6.1f}x{row['passes']:>8.0f}")
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +109,7 @@ def _defaults(frame: pd.DataFrame) -> str:
 
 def _main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.methods.published", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=_RESULTS, help="where the records are, and the results go")
+    parser.add_argument("--folder", type=Path, default=RESULTS, help="where the records are, and the results go")
     publish(parser.parse_args().folder)
 
 

@@ -55,8 +55,8 @@ def by_data_set(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def cells_up_to(frame: pd.DataFrame, trainings: float, way: str = "best") -> list[Cell]:
     """Bases and methods that cost at most so many plain trainings, with the scaling that validation examples prefer."""
-    costs = frame.groupby(["base", "method"], sort=False)["trainings"].mean().reset_index()
-    cells = [(str(row.base), str(row.method), way) for row in costs.itertuples() if float(str(row.trainings)) <= trainings]
+    costs = frame.groupby(["base", "method"], sort=False)["cost"].mean().reset_index()
+    cells = [(str(row.base), str(row.method), way) for row in costs.itertuples() if float(str(row.cost)) <= trainings]
     return [cell for cell in cells if cell[:2] != REFERENCE[:2]]
 
 

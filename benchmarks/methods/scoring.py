@@ -23,7 +23,7 @@ from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.recipes.training_scores import rounded
 from reproduction.shift.people import scores_by_people
 
-__all__ = ["OUTSIDER_SCORES", "SCORES", "SHIFT_SCORES", "WAYS", "scored", "validation_nll"]
+__all__ = ["OUTSIDER_SCORES", "SCORES", "SHIFT_SCORES", "WAYS", "predicted", "scored", "validation_nll"]
 
 WAYS = ("plain", "temperature", "best")
 SCORES = ("accuracy", "nll", "ece", "smooth_ece", "brier", "aurc")
@@ -36,13 +36,13 @@ _BATCH = 500
 def validation_nll(posterior: Posterior, task: Task, data: TaskData, seed: int) -> float:
     """The validation NLL after temperature scaling, which settings are chosen by."""
     x, y = data.splits.validation
-    return float(refined_nll(_predicted(posterior, task, x, seed).probs, y))
+    return float(refined_nll(predicted(posterior, task, x, seed).probs, y))
 
 
 def scored(posterior: Posterior, task: Task, data: TaskData, seed: int) -> dict[str, Any]:
     """All scores by name; scalings are fitted on validation examples as they are, not shifted."""
     (x, y), (test_x, test_y) = data.splits.validation, data.splits.test
-    validation, test = (_predicted(posterior, task, each, seed) for each in (x, test_x))
+    validation, test = (predicted(posterior, task, each, seed) for each in (x, test_x))
     scalings = _scalings(validation.probs, y)
     result: dict[str, Any] = {
         "temperature": rounded(float(getattr(scalings["temperature"], "temperature", 1.0))),
@@ -57,7 +57,7 @@ def scored(posterior: Posterior, task: Task, data: TaskData, seed: int) -> dict[
         result["test"][way]["set_size"] = rounded(float(inside.sum(1).double().mean()))
         result["test"][way]["set_coverage"] = rounded(float(inside.gather(1, test_y[:, None]).double().mean()))
     result["shift"] = _under_shift(posterior, task, data, seed, scalings)
-    result["outsiders"] = {name: _told_apart(test, _predicted(posterior, task, x, seed)) for name, x in data.outsiders.items()}
+    result["outsiders"] = {name: _told_apart(test, predicted(posterior, task, x, seed)) for name, x in data.outsiders.items()}
     if data.people is not None:
         result["people"] = {
             way: scores_by_people(scaling.transform(test.probs), data.people) for way, scaling in scalings.items()
@@ -65,7 +65,7 @@ def scored(posterior: Posterior, task: Task, data: TaskData, seed: int) -> dict[
     return result
 
 
-def _predicted(posterior: Posterior, task: Task, x: Tensor, seed: int) -> Predictive:
+def predicted(posterior: Posterior, task: Task, x: Tensor, seed: int) -> Predictive:
     """Probabilities in float64: under shift some are below those of float32."""
     samples = samples_for(posterior, _samples(posterior, task))
     return predict(posterior, x, samples=samples, batch_size=_BATCH, seed=seed, dtype=torch.float64)
@@ -104,7 +104,7 @@ def _under_shift(
     """Means over shifts, by severity and way."""
     by_severity: dict[str, list[dict[str, dict[str, float]]]] = {}
     for severity, x, y in data.shifted(task.shifted):
-        found = _in_all_ways(scalings, _predicted(posterior, task, x, seed).probs, y, SHIFT_SCORES)
+        found = _in_all_ways(scalings, predicted(posterior, task, x, seed).probs, y, SHIFT_SCORES)
         by_severity.setdefault(str(severity), []).append(found)
     return {
         severity: {
