@@ -26,13 +26,14 @@ _SECTIONS = {
     "texts": "benchmarks.texts",
     "ensemble-scaling": "benchmarks.ensemble_scaling",
     "posthoc": "benchmarks.posthoc",
+    "distil": "benchmarks.distil",
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
     "calibration-test": "benchmarks.calibration_test",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "texts", "ensemble-scaling", "posthoc", "calibration-test", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "texts", "ensemble-scaling", "posthoc", "distil", "calibration-test", *_BEFORE)
 
 
 def main() -> None:
@@ -54,9 +55,9 @@ def main() -> None:
         parser.error(f"Expected --quick with {' or '.join(_QUICK)} alone, but got it with {', '.join(wanted)}.")
     if any(name in wanted for name in _BEFORE) != (arguments.before is not None):
         parser.error(f"Expected {' or '.join(_BEFORE)} with --before REV, and --before with these only.")
-    torch.set_num_threads(1 if arguments.quick else 2)
     for name in wanted:
         module = import_module(_SECTIONS[name])
+        torch.set_num_threads(1 if arguments.quick else getattr(module, "THREADS", 2))
         options: dict[str, Any] = {"quick": True} if arguments.quick else {}
         command = getattr(module, "COMMAND", "")
         if name in _BEFORE:

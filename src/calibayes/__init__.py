@@ -29,6 +29,7 @@ from calibayes.objective import CrossEntropy as CrossEntropy
 from calibayes.objective import Focal as Focal
 from calibayes.objective import Objective as Objective
 from calibayes.posterior import SWAG as SWAG
+from calibayes.posterior import Distilled as Distilled
 from calibayes.posterior import Ensemble as Ensemble
 from calibayes.posterior import Group as Group
 from calibayes.posterior import LastLayerLaplace as LastLayerLaplace
@@ -44,6 +45,7 @@ from calibayes.training import EarlyStopping as EarlyStopping
 from calibayes.training import EqualAverage as EqualAverage
 from calibayes.training import History as History
 from calibayes.training import NaturalGradient as NaturalGradient
+from calibayes.training import distill as distill
 from calibayes.training import fit as fit
 
 if _TYPE_CHECKING:

@@ -20,7 +20,7 @@ from calibayes.distributed.processes import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posterior.dropout_masks import dropout_layers
-from calibayes.posterior.network_outputs import logits_of
+from calibayes.posterior.network_outputs import entropy, logits_of
 
 __all__ = ["Predictive", "Samples", "predict", "predict_source", "samples_for"]
 
@@ -33,7 +33,8 @@ class Predictive:
 
     Attributes:
         probs: $p(y|x,D)$, shape ``[n, K]``.
-        aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$, which more data would not reduce.
+        aleatoric: the mean entropy of the samples, $E_\theta H[p(y|x,\theta)]$, which more data would not reduce; a `Distilled`
+            network states it itself.
         samples: every sample's probabilities, ``[S, n, K]``, if requested. ``probs`` is their mean, except for an `Ensemble`
             whose members have different numbers of samples (points beside distributions): every member has the same weight.
         members_entropy: the mean entropy of an `Ensemble`'s members, each averaged over its samples; ``None`` for others.
@@ -64,7 +65,7 @@ class Predictive:
     @property
     def entropy(self) -> Tensor:
         """The total uncertainty, the entropy of ``probs``."""
-        return _entropy(self.probs)
+        return entropy(self.probs)
 
     @property
     def epistemic(self) -> Tensor:
@@ -237,28 +238,24 @@ def _run_block(
     sizes = [batch_length(inputs, "x") for inputs in block]
     kept: list[Tensor] = []
     counts: list[int] = []  # of each member's samples
-    sums: list[tuple[Tensor, Tensor]] = []  # of each member's probabilities, and of their entropies
+    sums: list[tuple[Tensor, Tensor]] = []  # of each member's probabilities, and of their aleatoric uncertainties
     for member, outputs in posterior.outputs(block, samples, seed):
         logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
         probs = logits.softmax(-1, dtype=dtype)
+        aleatoric = posterior.members[member].aleatoric(logits, probs)
         if keep_samples:
             kept.append(probs.clone())
         if member == len(sums):
             counts.append(1)
-            sums.append((probs, _entropy(probs)))
+            sums.append((probs, aleatoric))
         else:
             counts[member] += 1
             sums[member][0].add_(probs)
-            sums[member][1].add_(_entropy(probs))
-    means = [(probs / count, entropies / count) for (probs, entropies), count in zip(sums, counts, strict=True)]
+            sums[member][1].add_(aleatoric)
+    means = [(probs / count, aleatoric / count) for (probs, aleatoric), count in zip(sums, counts, strict=True)]
     stacked = torch.stack(kept) if kept else None
     if len(means) == 1:
         return Predictive(*means[0], stacked)
-    columns = [*zip(*means, strict=True), [_entropy(probs) for probs, _ in means]]
+    columns = [*zip(*means, strict=True), [entropy(probs) for probs, _ in means]]
     probs, aleatoric, members_entropy = (sum(each[1:], each[0]) / len(means) for each in columns)
     return Predictive(probs, aleatoric, stacked, members_entropy)
-
-
-def _entropy(probs: Tensor) -> Tensor:
-    total: Tensor = torch.special.entr(probs).sum(-1)
-    return total

@@ -19,6 +19,7 @@ Factory = Callable[[nn.Module], cb.Posterior]
 
 FACTORIES: dict[str, Factory] = {
     "point": cb.Point,
+    "distilled": cb.Distilled,
     "wide mean field around the initial weights, with a prior for each part": lambda net: cb.MeanField(
         net, init_std={"*weight": 0.2, "*": 0.1}, prior_std={"*bias": 1.0, "*": 0.5}, prior_mean="initial"
     ),

@@ -1,6 +1,7 @@
 """Distributions over a network's weights: one file for each kind of posterior."""
 
 from calibayes.posterior.abstract_posterior import Posterior as Posterior
+from calibayes.posterior.distilled import Distilled as Distilled
 from calibayes.posterior.dropout import MCDropout as MCDropout
 from calibayes.posterior.ensemble import Ensemble as Ensemble
 from calibayes.posterior.flat import Layout as Layout

@@ -13,7 +13,15 @@ from calibayes.calibration.scores import widened
 from calibayes.data.input_structure import tensors_in
 from calibayes.errors import DataError, InvalidTargetsError, NetworkOutputError
 
-__all__ = ["check_labels", "check_not_probabilities", "counted_tensors", "explained", "logits_of", "mean_logits"]
+__all__ = [
+    "check_labels",
+    "check_not_probabilities",
+    "counted_tensors",
+    "entropy",
+    "explained",
+    "logits_of",
+    "mean_logits",
+]
 
 
 def logits_of(output: Any, examples: int) -> Tensor:
@@ -39,6 +47,12 @@ def mean_logits(outputs: Sequence[Any]) -> Tensor:
     return torch.stack(logs).logsumexp(0) - math.log(len(logs))
 
 
+def entropy(probs: Tensor) -> Tensor:
+    """The entropy of probabilities ``[..., K]``, in nats."""
+    total: Tensor = torch.special.entr(probs).sum(-1)
+    return total
+
+
 def _hint(logits: Tensor, examples: int) -> str:
     if logits.shape in ((examples,), (examples, 1)):
         return " A binary classifier needs two outputs."
@@ -48,7 +62,12 @@ def _hint(logits: Tensor, examples: int) -> str:
 
 
 def check_labels(targets: Tensor, classes: int) -> None:
-    """Raise `InvalidTargetsError` for a label that the network has no output for (PyTorch ignores -100 and crashes a GPU)."""
+    """Raise `InvalidTargetsError` for a label that the network has no output for (PyTorch ignores -100 and crashes a GPU).
+
+    Targets that are no labels, a teacher's predictions, are left to the loss.
+    """
+    if targets.is_floating_point():
+        return
     lowest, highest = targets.aminmax()
     wrong = int(lowest) if int(lowest) < 0 else int(highest)
     if not 0 <= wrong < classes:

@@ -17,7 +17,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
 from calibayes.posterior.group import Group
 from calibayes.posterior.network_from_vectors import NetworkFromVectors
-from calibayes.posterior.network_outputs import logits_of
+from calibayes.posterior.network_outputs import entropy, logits_of
 from calibayes.posterior.rebuilding import described, network_with_roles
 from calibayes.posterior.weight_selection import audit_table
 from calibayes.randomness import generator_for
@@ -59,6 +59,10 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
     def notes(self) -> list[str]:
         """Lines that `audit` prints below its table."""
         return []
+
+    def aleatoric(self, logits: Tensor, probs: Tensor) -> Tensor:
+        """The uncertainty ``[n]`` of one network's prediction that more data would not reduce, in nats: all, by default."""
+        return entropy(probs)
 
     def closed_form(self, inputs: Any) -> Tensor:
         """Logits of the predictive probabilities for one batch, without samples; an error if samples differ."""

@@ -1,5 +1,6 @@
 """Training: the only place that changes weights."""
 
+from calibayes.training.distillation import distill as distill
 from calibayes.training.early_stopping import EarlyStopping as EarlyStopping
 from calibayes.training.fit import fit as fit
 from calibayes.training.history import History as History

@@ -90,7 +90,7 @@ def sampled(source: Source | None) -> int | None:
         return None
     index = torch.linspace(0, source.size - 1, min(_ROWS, source.size)).long()
     weights = [] if source.weights is None else [source.weights]
-    total = checksum([source.targets.long(), *weights, *tensors_in(source.take(index).inputs)])
+    total = checksum([source.targets, *weights, *tensors_in(source.take(index).inputs)])
     if isinstance(source, AugmentedSource):
         total = zlib.crc32(repr((source.padding, source.flip)).encode(), total)
     return total

@@ -19,7 +19,7 @@ from calibayes.distributed import ALONE, Processes
 from calibayes.distributed.processes import local_gpu
 from calibayes.errors import DataError, InvalidArgumentError
 
-__all__ = ["chosen_device", "on_device", "unlabelled_source"]
+__all__ = ["chosen_device", "on_device", "unlabelled_inputs", "unlabelled_source"]
 
 
 def chosen_device(device: str | torch.device | None, processes: Processes = ALONE) -> torch.device:
@@ -51,6 +51,12 @@ def unlabelled_source(data: Any, batch_size: int, name: str) -> Source:
         return DatasetSource(examples_of(data), batch_size, _without_labels(data.collate_fn), name)
     if isinstance(data, Dataset):
         return DatasetSource(data, batch_size, _without_labels(default_collate), name)
+    inputs = unlabelled_inputs(data, name)
+    return TensorSource(inputs, torch.zeros(batch_length(inputs, name), dtype=torch.int64), batch_size, name)
+
+
+def unlabelled_inputs(data: Any, name: str) -> Any:
+    """The inputs in memory of ``data``, which is ``(x,)`` or ``x``, as tensors; ``name`` is what error messages call it."""
     inputs = data[0] if isinstance(data, Sequence) and len(data) == 1 else data
     # A longer sequence would be (x, y): labels must not pass for a second input.
     if not isinstance(inputs, Tensor | np.ndarray | Mapping) and inputs is data:
@@ -59,8 +65,7 @@ def unlabelled_source(data: Any, batch_size: int, name: str) -> Source:
             f"Expected `{name}` to be inputs without labels, (x,) with a tensor or array, or a torch Dataset, but got {kind}. "
             "Several inputs: pass ((x1, x2),)."
         )
-    inputs = as_tensors(inputs)
-    return TensorSource(inputs, torch.zeros(batch_length(inputs, name), dtype=torch.int64), batch_size, name)
+    return as_tensors(inputs)
 
 
 def _without_labels(collate: Callable[[list[Any]], Any]) -> Callable[[list[Any]], tuple[Any, Tensor]]:
