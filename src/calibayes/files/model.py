@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shlex
 from contextlib import suppress
@@ -121,6 +122,10 @@ class Model:
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
             raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {reason}.") from None
+
+    def digest(self) -> str:
+        """Return a hash of everything that `save` writes: models with the same predict the same."""
+        return hashlib.sha256(tree_bytes(_KIND, self._tree())).hexdigest()
 
     def _tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {
