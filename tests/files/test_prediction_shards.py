@@ -10,6 +10,7 @@ import pytest
 from tests.files.made import rows, table_model, write_csv
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.files import load
 from calibayes.files.block_prediction import PredictedBlock
 from calibayes.files.prediction_notes import BlockNotes
 from calibayes.files.prediction_shards import ShardFolder, manifest
@@ -81,6 +82,8 @@ def test_a_manifest_knows_model_input_options_and_costs(tmp_path: Path) -> None:
 
     base = manifest(model, source, {"samples": 3}, costs)
     assert changed() == []
+    model.save(tmp_path / "model")
+    assert changed(model=load(tmp_path / "model")) == []
     assert changed(model=replace(model, temperature=model.temperature + 1)) == ["model"]
     assert changed(source=write_csv(tmp_path / "other.csv", rows(3, seed=1))) == ["input"]
     assert changed(options={"samples": 4}) == ["options"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shlex
 from contextlib import suppress
@@ -31,7 +30,7 @@ from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.results_folder import versions
 from calibayes.tables import RowBlock, frame_block
-from calibayes.tensor_tree_file import TreeFileError, read_tree, tree_bytes, write_tree
+from calibayes.tensor_tree_file import TreeFileError, read_tree, tree_bytes, tree_digest, write_tree
 from calibayes.wording import listed, shown_path
 
 __all__ = ["Coding", "Model", "load"]
@@ -125,7 +124,7 @@ class Model:
 
     def digest(self) -> str:
         """Return a hash of everything that `save` writes: models with the same predict the same."""
-        return hashlib.sha256(tree_bytes(_KIND, self._tree())).hexdigest()
+        return tree_digest(self._tree())
 
     def _tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {
