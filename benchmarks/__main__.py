@@ -30,10 +30,22 @@ _SECTIONS = {
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
     "calibration-test": "benchmarks.calibration_test",
+    "predict": "benchmarks.predicted_files",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "texts", "ensemble-scaling", "posthoc", "distil", "calibration-test", *_BEFORE)
+_QUICK = (
+    "peers",
+    "fine_tuning",
+    "tabular",
+    "texts",
+    "ensemble-scaling",
+    "posthoc",
+    "distil",
+    "calibration-test",
+    "predict",
+    *_BEFORE,
+)
 
 
 def main() -> None:

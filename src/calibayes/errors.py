@@ -25,6 +25,7 @@ __all__ = [
     "PredictionFileError",
     "SweepError",
     "UnsupportedNetworkError",
+    "WorkerDiedError",
 ]
 
 
@@ -114,6 +115,10 @@ class ModelFileError(CalibayesError, RuntimeError):
 
 class SweepError(CalibayesError, RuntimeError):
     """A sweep cannot continue; finished trials are kept."""
+
+
+class WorkerDiedError(CalibayesError, RuntimeError):
+    """A process that predicted rows of a file ended unexpectedly."""
 
 
 class MissingExtraError(CalibayesError, ImportError):

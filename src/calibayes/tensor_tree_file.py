@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections import Counter
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from calibayes.atomic_file import atomic_file
 
-__all__ = ["NewerFileError", "TreeFileError", "read_tree", "tree_bytes", "write_tree"]
+__all__ = ["NewerFileError", "TreeFileError", "read_tree", "tree_bytes", "tree_digest", "write_tree"]
 
 _KEY = "calibayes"
 
@@ -39,6 +40,23 @@ def tree_bytes(kind: str, tree: Any) -> bytes:
     """Return the bytes of the file that `write_tree` writes."""
     tensors, metadata = _contents(kind, tree)
     return save(tensors, metadata=metadata)
+
+
+def tree_digest(tree: Any) -> str:
+    """Return a hash of a tree: the same for the same values, whatever the order of the names.
+
+    Examples:
+        >>> tree_digest({"a": 1, "b": torch.ones(2)}) == tree_digest({"b": torch.ones(2), "a": 1})
+        True
+    """
+    tensors: dict[str, Tensor] = {}
+    body = json.dumps(_encoded(tree, tensors, ""), sort_keys=True)
+    digest = hashlib.sha256(body.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return digest.hexdigest()
 
 
 def _contents(kind: str, tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:

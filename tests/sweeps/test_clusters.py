@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.clusters import dask_of_two, ray_of_two
 from tests.sweeps import acts
 
 import calibayes as cb
@@ -25,13 +26,8 @@ pytestmark = pytest.mark.filterwarnings("default")
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     """One Ray for all tests: a sweep uses what the process is connected to, and leaves it running."""
-    ray = pytest.importorskip("ray")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("PYTHONPATH", f"{Path(__file__).parents[2]}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-        ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    with ray_of_two() as ray:
         yield ray
-        ray.shutdown()
 
 
 def swept(folder: Path, trial: Any, backend: str, **others: Any) -> tuple[Sweep, str]:
@@ -81,16 +77,11 @@ def test_errors_of_trials_and_of_the_folder_come_back_from_ray(ray: Any, tmp_pat
 
 @pytest.mark.dask
 def test_dask_runs_each_trial_once_and_survives_a_trial_that_kills_its_worker(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    dask = pytest.importorskip("dask")
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
-    ):
+    with dask_of_two() as address:
         for name in ("shared", "death"):
             (tmp_path / name).mkdir()
-        check_sharing(tmp_path / "shared", "dask", address=cluster.scheduler_address)
-        check_death(tmp_path / "death", "dask", address=cluster.scheduler_address)
+        check_sharing(tmp_path / "shared", "dask", address=address)
+        check_death(tmp_path / "death", "dask", address=address)
 
 
 @pytest.mark.ray

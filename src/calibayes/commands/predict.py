@@ -12,7 +12,7 @@ from calibayes.commands import data_options as given
 from calibayes.commands import guarantee_options as guarantee
 from calibayes.commands.data_options import argument, option
 from calibayes.commands.output_paths import check_output_path
-from calibayes.terminal import print_line, status_console, stdout_console
+from calibayes.terminal import EXIT_INTERRUPTED, print_line, status_console, stdout_console, typed_command
 
 __all__ = ["predict"]
 
@@ -41,6 +41,15 @@ def predict(
     target: Annotated[str | None, option("The column of the true classes.", "the one used in training, if present")] = None,
     keep: Annotated[list[str] | None, option("A column to copy to the output, like an id; may be repeated.")] = None,
     samples: Annotated[int | None, option("Samples of the weights that a prediction averages over.", "as in training")] = None,
+    workers: Annotated[
+        int | None,
+        option(
+            "Processes that predict; the output is the same for any number.",
+            "one per core for files of 50 MB or more, 10 MB if compressed or Parquet, and folders of 2,000 files; otherwise 1",
+        ),
+    ] = None,
+    backend: Annotated[str, typer.Option(help="Where rows are predicted: local, ray or dask.")] = "local",
+    address: Annotated[str | None, option("The address of the Ray or Dask cluster.", "a new local one")] = None,
     encoding: given.Encoding = None,
     delimiter: given.Delimiter = None,
     decimal: given.Decimal = None,
@@ -58,6 +67,9 @@ def predict(
     often as you ask (--sets 0.9), decisions that are right as often as you ask, and none elsewhere (--certify accuracy=0.95),
     and how unlike the known rows each row is (outsider, from 0 to 1). What it was trained for is the default.
 
+    With --backend ray or dask, shards of the output are kept in a folder beside it until it is complete: after an interruption,
+    run the same command again to continue.
+
     If the file has the true classes, run calibayes evaluate out.csv to find out how far the confidence can be trusted.
     """
 
@@ -66,9 +78,14 @@ def predict(
     inputs = [path for path in (model, data, costs) if path is not None and path.is_file()]
     check_output_path("--out", out, inputs, "the model or the data to read")
     console, aside = stdout_console(), status_console()
-    names = ("target", "keep", "abstain_below", *guarantee.NAMES, "temperature", "samples")
+    names = ("target", "keep", "abstain_below", *guarantee.NAMES, "temperature", "samples", "workers", "backend", "address")
     options = given.typed_in(ctx, (*names, *given.TABLE_OPTIONS))
-    done = predict_file(load(model), data, out, say=lambda line: print_line(aside, line), **options)
+    try:
+        done = predict_file(load(model), data, out, say=lambda line: print_line(aside, line), **options)
+    except KeyboardInterrupt:
+        kept = "Nothing was written." if backend == "local" else f"Finished shards are kept. To continue: {typed_command()}"
+        print_line(aside, f"Stopped. {kept}")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     abstained = f" Abstained on {done.abstained:,}." if done.abstains else ""
     print_line(console, f"{done.rows:,} rows, mean confidence {100 * done.confidence:.0f} %.{abstained}\nWritten: {out}")
     if done.labelled:

@@ -30,7 +30,7 @@ from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive, predict, samples_for
 from calibayes.sweeps.results_folder import versions
 from calibayes.tables import RowBlock, frame_block
-from calibayes.tensor_tree_file import TreeFileError, read_tree, tree_bytes, write_tree
+from calibayes.tensor_tree_file import TreeFileError, read_tree, tree_bytes, tree_digest, write_tree
 from calibayes.wording import listed, shown_path
 
 __all__ = ["Coding", "Model", "load"]
@@ -121,6 +121,10 @@ class Model:
         except (OSError, SafetensorError) as error:
             reason = getattr(error, "strerror", None) or str(error).removeprefix("Error while serializing: I/O error: ")
             raise ModelFileError(f"{shown_path(Path(path))} cannot be written: {reason}.") from None
+
+    def digest(self) -> str:
+        """Return a hash of everything that `save` writes: models with the same predict the same."""
+        return tree_digest(self._tree())
 
     def _tree(self) -> dict[str, Any]:
         tree: dict[str, Any] = {

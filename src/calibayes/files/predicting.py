@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from calibayes.checks import positive_integer
 from calibayes.data.predictions.column_names import named_score
 from calibayes.errors import InvalidArgumentError
+from calibayes.files.block_prediction import UNCERTAINTIES, BlockPredictor, PredictedBlock
 from calibayes.files.model import Model
-from calibayes.files.prediction_writer import prediction_writer
+from calibayes.files.prediction_notes import PredictionNotes
+from calibayes.files.prediction_processes import default_workers, predicted_by_processes
+from calibayes.files.prediction_shards import ShardFolder, manifest
+from calibayes.files.prediction_writer import check_ending, prediction_writer
 from calibayes.files.read_rows import FILE, LABEL, row_blocks
 from calibayes.files.row_actions import RowActions
-from calibayes.files.table_coding import TableCoding
-from calibayes.files.table_columns import CategoryColumn
+from calibayes.sweeps.backends import check_backend
 from calibayes.tables import RowBlock, TableOptions
 from calibayes.tables.formats import file_problem
-from calibayes.tables.numbers import label_key
-from calibayes.wording import counted, listed, shown
+from calibayes.wording import listed, shown
 
 __all__ = ["Predicted", "predict_file"]
 
-_UNCERTAINTIES = ("confidence", "epistemic", "aleatoric")
-_OUTPUTS = (LABEL, "decision", "abstain", "set", *_UNCERTAINTIES, "outsider")
+_OUTPUTS = (LABEL, "decision", "abstain", "set", *UNCERTAINTIES, "outsider")
 
 
 class Predicted(NamedTuple):
@@ -55,10 +55,17 @@ def predict_file(
     costs: str | Path | None = None,
     temperature: bool | None = None,
     samples: int | None = None,
+    workers: int | None = None,
+    backend: str = "local",
+    address: str | None = None,
     say: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Predicted:
     """Predict every row of a file, a block at a time, in constant memory.
+
+    The output is the same, byte for byte, for any number of processes. On a cluster, shards of it are kept in a folder beside
+    it until it is complete: the same call continues after an interruption, and begins anew if the model, the file or the
+    options have changed.
 
     The output has a column ``label`` with the true class if the file has one, ``decision``, ``p_<class>`` for every class,
     ``confidence``, and the ``epistemic`` and ``aleatoric`` uncertainty in nats (before a temperature). It appears when it is
@@ -82,61 +89,85 @@ def predict_file(
         temperature: scale the probabilities by the model's temperature; by default if it was calibrated on all rows, as
             `train` does.
         samples: of the weights; those of training by default.
+        workers: processes that predict; by default one for a small file, and one per core for a large one
+            (`calibayes.files.prediction_processes.default_workers`). On a cluster, tasks at a time.
+        backend: ``"local"``, ``"ray"`` or ``"dask"``.
+        address: of the cluster; by default a new one is started on this machine.
         say: called with each note for the user.
         options: the format of the file's text, by the names of `calibayes.tables.TableOptions`.
     """
     if abstain_below is not None and not 0 <= abstain_below <= 1:
         raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
-    if samples is not None:
-        positive_integer("samples", samples, 1_000_000)
+    for name, number in (("samples", samples), ("workers", workers)):
+        if number is not None:
+            positive_integer(name, number, 1_000_000)
+    check_backend(backend)
+    if backend == "local" and address is not None:
+        raise InvalidArgumentError(f"Expected an address with the backend 'ray' or 'dask', but got {address!r} without one.")
+    asked = {"sets": sets, "sets_score": sets_score, "sets_by_class": sets_by_class, "certify": certify}
     scale = model.calibrated if temperature is None else temperature
-    table_options = TableOptions(**options)
+    table_options, tell = TableOptions(**options), say or (lambda line: None)
     actions = RowActions(
-        model,
-        table_options,
-        abstain_below=abstain_below,
-        temperature=scale,
-        samples=samples,
-        sets=sets,
-        sets_score=sets_score,
-        sets_by_class=sets_by_class,
-        certify=certify,
-        costs=costs,
+        model, table_options, abstain_below=abstain_below, temperature=scale, samples=samples, costs=costs, **asked
     )
-    source, total, summed_confidence = Path(path), 0, 0.0
-    copied: dict[str, str] | None = None
-    notes = _PredictionNotes(model, None)
-    with prediction_writer(Path(out)) as write, closing(row_blocks(source, table_options)) as blocks:
-        for block in blocks:
-            table = block.table
-            if copied is None:
-                model.check_columns(table.column_names)
-                copied = _copied_columns(model, table, source, target, keep)
-                notes = _PredictionNotes(model, copied.get(LABEL))
-                used = {*copied.values(), *model.coding.needs, model.target, FILE}
-                unused = [name for name in table.column_names if name not in used]
-                if unused and say is not None:
-                    say(f"Columns not used: {listed(unused)}.")
-            notes.look(block)
-            predictive = model.predict(block, samples=samples)
-            scaled = model.scaled(predictive) if scale else predictive.probs
-            probs = scaled.numpy()
-            confidence = probs.max(1)
-            columns: dict[str, Any] = {
-                name: np.array(table.column(own).fill_null("").to_pylist(), dtype=object) for name, own in copied.items()
-            }
-            columns |= actions.columns(scaled)
-            columns |= {f"p_{name}": probs[:, place] for place, name in enumerate(model.classes)}
-            numbers = (confidence, predictive.epistemic.numpy(), predictive.aleatoric.numpy())
-            write(columns | dict(zip(_UNCERTAINTIES, numbers, strict=True)) | actions.outsider(predictive))
-            total += table.num_rows
-            summed_confidence += float(confidence.sum())
-        if not total:
-            raise file_problem(source, "there are no rows. Write one for each example.")
-    if say is not None:
-        for note in (*notes.notes(), *actions.notes):
-            say(note)
-    return Predicted(total, summed_confidence / total, actions.abstained, notes.labelled, actions.abstains)
+    source, output = Path(path), Path(out)
+    ending = check_ending(output)
+    with ExitStack() as stack:
+        shards = None if backend == "local" else ShardFolder(output)
+        if shards is not None:
+            asked |= {"target": target, "keep": list(keep), "abstain_below": abstain_below, "temperature": scale}
+            asked |= {"samples": samples, "format": ending, **asdict(table_options)}
+            made_from = manifest(model, source, asked, None if costs is None else Path(costs))
+            stack.enter_context(shards.opened(made_from, tell))
+        with prediction_writer(output) as write, closing(row_blocks(source, table_options)) as blocks:
+            first = next(blocks, None)
+            if first is None:
+                raise file_problem(source, "there are no rows. Write one for each example.")
+            model.check_columns(first.table.column_names)
+            copied = _copied_columns(model, first.table, source, target, keep)
+            _tell_unused(model, first.table.column_names, copied, tell)
+            predictor = BlockPredictor(model, actions, copied, samples=samples, temperature=scale, ending=ending)
+            every = chain([first], blocks)
+            if shards is not None:
+                results = _predicted_in_shards(predictor, every, shards, tell, backend, address, workers)
+            elif (processes := default_workers(source) if workers is None else workers) > 1:
+                results = predicted_by_processes(predictor, every, processes)
+            else:
+                results = (predictor(block) for block in every)
+            rows, confidence, abstained, notes = 0, 0.0, 0, PredictionNotes(copied.get(LABEL))
+            with closing(results):
+                for each in results:
+                    write(each.names, each.content)
+                    rows, confidence, abstained = rows + each.rows, confidence + each.confidence, abstained + each.abstained
+                    notes.add(each.notes)
+        if shards is not None:
+            shards.remove()
+    for note in (*notes.lines(), *actions.notes):
+        tell(note)
+    return Predicted(rows, confidence / rows, abstained, notes.labelled, actions.abstains)
+
+
+def _predicted_in_shards(
+    predictor: BlockPredictor,
+    blocks: Iterator[RowBlock],
+    shards: ShardFolder,
+    tell: Callable[[str], None],
+    backend: str,
+    address: str | None,
+    workers: int | None,
+) -> Generator[PredictedBlock, None, None]:
+    from calibayes.files.prediction_cluster import predicted_on_cluster
+    from calibayes.sweeps.clusters import open_cluster
+
+    with open_cluster(backend, address, workers, threads=1) as cluster:
+        yield from predicted_on_cluster(predictor, blocks, cluster, shards, tell)
+
+
+def _tell_unused(model: Model, names: list[str], copied: dict[str, str], tell: Callable[[str], None]) -> None:
+    used = {*copied.values(), *model.coding.needs, model.target, FILE}
+    unused = [name for name in names if name not in used]
+    if unused:
+        tell(f"Columns not used: {listed(unused)}.")
 
 
 def _copied_columns(model: Model, table: Any, source: Path, target: str | None, keep: Sequence[str]) -> dict[str, str]:
@@ -159,47 +190,3 @@ def _copied_columns(model: Model, table: Any, source: Path, target: str | None, 
                 )
             names[name] = name
     return names
-
-
-class _PredictionNotes:
-    """Collects notes for the user from the blocks of a file, with the column ``label`` of the true classes, if any."""
-
-    def __init__(self, model: Model, label: str | None) -> None:
-        columns = model.coding.columns if isinstance(model.coding, TableCoding) else ()
-        self._categories = [column for column in columns if isinstance(column, CategoryColumn)]
-        self._unseen: Counter[str] = Counter()
-        self._filled: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
-        self._label, self._classes = label, {label_key(name) for name in model.classes}
-        self._unlabelled, self._unknown_label = 0, ""
-
-    def look(self, block: RowBlock) -> None:
-        for column in self._categories:
-            unseen, filled, first = column.unseen(block)
-            self._unseen[column.name] += unseen
-            self._filled[column.name] += filled
-            if first is not None:
-                self._first.setdefault(column.name, first)
-        if self._label is not None:
-            counts = Counter(block.cells(self._label).to_pylist())
-            bad = {text: count for text, count in counts.items() if text is None or label_key(text) not in self._classes}
-            self._unlabelled += sum(bad.values())
-            self._unknown_label = self._unknown_label or next((text for text in bad if text is not None), "")
-
-    @property
-    def labelled(self) -> bool:
-        """True if every row had a class that the model knows."""
-        return self._label is not None and not self._unlabelled
-
-    def notes(self) -> list[str]:
-        notes = [
-            f"Most cells of column {shown(name)} are not among the frequent categories of the training data, like "
-            f"{shown(self._first[name])}: they tell the model little."
-            for name, unseen in self._unseen.items()
-            if 2 * unseen > self._filled[name]
-        ]
-        if self._unlabelled:
-            like = f", like {shown(self._unknown_label)}" if self._unknown_label else ""
-            rows = f"{counted(self._unlabelled, 'row')} without a class in {shown(self._label)} that the model knows{like}"
-            notes.append(f"{rows}: remove them before calibayes evaluate.")
-        return notes

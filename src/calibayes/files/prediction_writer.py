@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -15,52 +13,75 @@ from calibayes.errors import DataError
 from calibayes.tables.formats import file_problem
 from calibayes.wording import shown_path
 
-__all__ = ["prediction_writer"]
+__all__ = ["check_ending", "formatted", "prediction_writer"]
 
-Write = Callable[[dict[str, Any]], None]
+Write = Callable[[Sequence[str], bytes], None]
 _ENDINGS = (".csv", ".parquet")
+_QUOTED = re.compile('[",\r\n]')
+
+
+def check_ending(path: Path) -> str:
+    """Return the ending of a file to write, ``.csv`` or ``.parquet``, or raise."""
+    if path.suffix.lower() not in _ENDINGS:
+        raise file_problem(path, f"expected a name that ends in {' or '.join(_ENDINGS)}.")
+    return path.suffix.lower()
+
+
+def formatted(columns: dict[str, Any], ending: str) -> bytes:
+    """Return rows, given as arrays of numbers or of texts (``object``), as lines of a CSV file or a stream of Arrow.
+
+    Examples:
+        >>> import numpy as np
+        >>> formatted({"name": np.array(["a", "b,c"], dtype=object), "p": np.array([0.5, 1 / 3])}, ".csv")
+        b'a,0.5\\n"b,c",0.333333\\n'
+    """
+    return _arrow_stream(columns) if ending == ".parquet" else _csv_lines(columns)
 
 
 @contextmanager
 def prediction_writer(path: Path) -> Iterator[Write]:
-    """Yield a function that adds rows to a CSV or Parquet file, given as columns: arrays of numbers, or of texts (``object``).
+    """Yield a function that adds rows to a CSV or Parquet file: the names of the columns, and what `formatted` returned.
 
     The file appears, complete, when all went well; otherwise an earlier file stays.
     """
-    if path.suffix.lower() not in _ENDINGS:
-        raise file_problem(path, f"expected a name that ends in {' or '.join(_ENDINGS)}.")
+    ending = check_ending(path)
     with ExitStack() as stack:
         try:
             unfinished = stack.enter_context(atomic_file(path))
         except OSError as error:
             raise DataError(f"{shown_path(path)} cannot be written: {error.strerror or error}.") from None
         file = stack.enter_context(unfinished.open("wb"))
-        with _parquet(file) if path.suffix.lower() == ".parquet" else _csv(file) as write:
+        with _parquet(file) if ending == ".parquet" else _csv(file) as write:
             yield write
 
 
 @contextmanager
 def _csv(file: Any) -> Iterator[Write]:
-    stream = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    rows = csv.writer(stream, lineterminator="\n")
     begun = False
 
-    def write(columns: dict[str, Any]) -> None:
+    def write(names: Sequence[str], content: bytes) -> None:
         nonlocal begun
         if not begun:
-            rows.writerow(columns)
+            file.write((",".join(map(_csv_cell, names)) + "\n").encode())
             begun = True
-        rows.writerows(zip(*map(_texts, columns.values()), strict=True))
+        file.write(content)
 
-    try:
-        yield write
-    finally:
-        stream.detach()  # the file is closed by whoever opened it
+    yield write
 
 
-def _texts(column: Any) -> Any:
-    """Write numbers with six significant digits."""
-    return column.tolist() if column.dtype == object else map(format, column.tolist(), repeat(".6g"))
+def _csv_lines(columns: dict[str, Any]) -> bytes:
+    """Write numbers with six significant digits; one format for a whole row takes half the time of one for each cell."""
+    cells = [_csv_texts(column.tolist()) if column.dtype == object else column.tolist() for column in columns.values()]
+    row = ",".join("%s" if column.dtype == object else "%.6g" for column in columns.values()) + "\n"
+    return "".join(map(row.__mod__, zip(*cells, strict=True))).encode()
+
+
+def _csv_texts(texts: list[str]) -> list[str]:
+    return list(map(_csv_cell, texts)) if _QUOTED.search("".join(texts)) else texts
+
+
+def _csv_cell(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 
 @contextmanager
@@ -70,10 +91,10 @@ def _parquet(file: Any) -> Iterator[Write]:
 
     writer: Any = None
 
-    def write(columns: dict[str, Any]) -> None:
+    def write(names: Sequence[str], content: bytes) -> None:
         nonlocal writer
-        kinds = {name: pa.string() if column.dtype == object else pa.float64() for name, column in columns.items()}
-        table = pa.table({name: pa.array(column, kinds[name]) for name, column in columns.items()})
+        with pa.ipc.open_stream(content) as stream:
+            table = stream.read_all()
         if writer is None:
             writer = parquet.ParquetWriter(file, table.schema)
         writer.write_table(table)
@@ -83,3 +104,14 @@ def _parquet(file: Any) -> Iterator[Write]:
     finally:
         if writer is not None:
             writer.close()
+
+
+def _arrow_stream(columns: dict[str, Any]) -> bytes:
+    import pyarrow as pa
+
+    kinds = {name: pa.string() if column.dtype == object else pa.float64() for name, column in columns.items()}
+    table = pa.table({name: pa.array(column, kinds[name]) for name, column in columns.items()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())

@@ -43,7 +43,6 @@ class RowActions:
         **asked: Any,
     ) -> None:
         self.notes: list[str] = []
-        self.abstained = 0
         self._model, self._below = model, abstain_below
         typed = {name for name in ("sets", "certify") if asked.get(name) is not None}
         if abstain_below is not None and "certify" in typed:
@@ -77,8 +76,11 @@ class RowActions:
         certified = self.guarantees is not None and self.guarantees.threshold is not None
         return self._below is not None or certified or (self.costs is not None and self.costs.abstain_cost is not None)
 
-    def columns(self, probs: Tensor) -> dict[str, Any]:
-        """Return the columns ``decision``, ``abstain`` if rows may be left without one, and ``set`` if there are sets."""
+    def columns(self, probs: Tensor) -> tuple[dict[str, Any], int]:
+        """Return the columns ``decision``, ``abstain`` if rows may be left without one, and ``set`` if there are sets.
+
+        Also return the number of rows without a decision.
+        """
         names: Any = np.array(self._model.classes, dtype=object)
         unsure = np.zeros(len(probs), dtype=bool)
         if self.costs is None:
@@ -93,14 +95,13 @@ class RowActions:
         if answers is not None:
             unsure |= ~answers.numpy()
         decisions[unsure] = ""
-        self.abstained += int(unsure.sum())
         found = {"decision": decisions}
         if self.abstains:
             found["abstain"] = np.where(unsure, "true", "false").astype(object)
         if self.guarantees is not None and self.guarantees.sets is not None:
             sets = self.guarantees.sets.predict(probs).numpy()
             found["set"] = np.array([joined_set(names[row]) for row in sets], dtype=object)
-        return found
+        return found, int(unsure.sum())
 
     def outsider(self, predictive: Predictive) -> dict[str, Any]:
         """Return the column ``outsider``, if the model has rows to compare with."""

@@ -12,6 +12,7 @@ from calibayes.files.checked_fields import Fields
 from calibayes.tables import RowBlock
 from calibayes.tables.dates import DATE_PARTS, date_parts
 from calibayes.tables.numbers import label_key
+from calibayes.tables.table_file import trimmed
 
 __all__ = [
     "CategoryColumn",
@@ -197,5 +198,6 @@ def categories(block: RowBlock, name: str) -> Any:
     """Return a column as texts with one spelling for whole numbers and truth values: 3 for 3.0, true for True."""
     import pyarrow as pa
 
-    column = block.cells(name).dictionary_encode()
-    return pa.array([label_key(text) for text in column.dictionary.to_pylist()], pa.large_string()).take(column.indices)
+    cells = block.table.column(name).combine_chunks().dictionary_encode()  # few texts to look at, where many are the same
+    keys = [None if text is None else label_key(text) for text in trimmed(cells.dictionary).to_pylist()]
+    return pa.array(keys, pa.large_string()).take(cells.indices)

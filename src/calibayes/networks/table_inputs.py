@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Self, final
 
@@ -103,8 +104,8 @@ class TableInputs(nn.Module):
         if self.numbers:
             numbers = x[:, self.numbers]
             missing = numbers.isnan()
-            known = numbers.nan_to_num(nan=0.0).unsqueeze(-1)
-            position = ((known - self.starts) / self.widths).clamp(0, 1).masked_fill(missing.unsqueeze(-1), 0)
+            known = numbers.nan_to_num(nan=-math.inf).unsqueeze(-1)  # below every interval, whose positions are zero then
+            position = ((known - self.starts) / self.widths).clamp(0, 1)
             score = ((position * self.rises).sum(-1) + self.lowest).masked_fill(missing, 0)
             parts += [position.flatten(1), score, missing.to(x.dtype)]
             if self.frequent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -10,11 +9,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from calibayes.errors import InvalidArgumentError
 from calibayes.sweeps.worker import Job, Outcome, WorkerContext, perform
+from calibayes.sweeps.worker_process import ctrl_c_is_ours
 
-__all__ = ["BACKENDS", "BrokenPoolError", "Pool", "cores", "opened"]
+__all__ = ["BACKENDS", "REPLACED", "BrokenPoolError", "Pool", "check_backend", "cores", "opened"]
 
 BACKENDS = ("local", "ray", "dask")
+REPLACED = "A worker stopped while some jobs were given to the executor"
+"""A warning of joblib: a worker whose memory has grown is replaced between two jobs, which does no harm."""
 
 
 class BrokenPoolError(Exception):
@@ -39,7 +42,7 @@ class Pool:
             parallel = Parallel(
                 self.workers, return_as="generator_unordered", pre_dispatch=self.pre_dispatch, batch_size=1, max_nbytes=None
             )
-        with _ctrl_c_is_ours():
+        with ctrl_c_is_ours():
             outcomes = parallel(delayed(perform)(job, context, wait) for job in jobs)
         try:
             for outcome in outcomes:  # noqa: UP028, since `yield from` would close it with a warning
@@ -50,6 +53,12 @@ class Pool:
             # Do not wait for trials whose results are no longer wanted.
             with suppress(KeyboardInterrupt, StopIteration):
                 outcomes.throw(KeyboardInterrupt())
+
+
+def check_backend(backend: str) -> None:
+    """Raise unless the name is one of `BACKENDS`."""
+    if backend not in BACKENDS:
+        raise InvalidArgumentError(f"Expected `backend` to be one of {', '.join(map(repr, BACKENDS))}, but got {backend!r}.")
 
 
 def cores() -> int:
@@ -66,10 +75,10 @@ def opened(backend: str, address: str | None, workers: int | None, threads: int 
         with _local(workers, threads) as pool:
             yield pool
         return
-    from calibayes.sweeps.clusters import ClusterBackend, dask_cluster, ray_cluster
+    from calibayes.sweeps.clusters import ClusterBackend, open_cluster
 
     threads = 1 if threads is None else threads
-    with {"ray": ray_cluster, "dask": dask_cluster}[backend](address, workers, threads) as cluster:
+    with open_cluster(backend, address, workers, threads) as cluster:
         yield Pool(cluster.workers, False, threads, {"backend": ClusterBackend(cluster)}, pre_dispatch=cluster.workers)
 
 
@@ -80,24 +89,10 @@ def _local(workers: int | None, threads: int | None) -> Iterator[Pool]:
     config = {"backend": "loky", "inner_max_num_threads": threads}
     try:
         with warnings.catch_warnings():
-            # A worker whose memory has grown is replaced between two trials, which does no harm.
-            warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+            warnings.filterwarnings("ignore", message=REPLACED)
             yield Pool(workers, True, threads, config)
     finally:
         if workers > 1:
             from joblib.externals.loky import get_reusable_executor
 
             get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
-
-
-@contextmanager
-def _ctrl_c_is_ours() -> Iterator[None]:
-    """Processes that start in here ignore Ctrl-C, which a terminal sends to all: this process ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

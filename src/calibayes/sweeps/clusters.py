@@ -6,7 +6,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.extras import require_package
 from calibayes.sweeps.worker import Outcome
 
-__all__ = ["Cluster", "ClusterBackend", "dask_cluster", "ray_cluster"]
+__all__ = ["Cluster", "ClusterBackend", "open_cluster"]
 
 _PATIENCE = 10.0  # seconds for a machine to answer
 
@@ -76,8 +76,13 @@ class ClusterBackend(ParallelBackendBase):  # type: ignore[misc]
             self._cluster.cancel(future)
 
 
+def open_cluster(backend: str, address: str | None, workers: int | None, threads: int) -> AbstractContextManager[Cluster]:
+    """Return the cluster of the backend ``"ray"`` or ``"dask"``, as a context."""
+    return {"ray": _ray_cluster, "dask": _dask_cluster}[backend](address, workers, threads)
+
+
 @contextmanager
-def ray_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
+def _ray_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Ray cluster at an address, or the one that this process is connected to, or a new one on this machine."""
     ray = require_package("ray", "The backend 'ray'")
     ours = not ray.is_initialized()
@@ -123,7 +128,7 @@ def ray_cluster(address: str | None, workers: int | None, threads: int) -> Itera
 
 
 @contextmanager
-def dask_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
+def _dask_cluster(address: str | None, workers: int | None, threads: int) -> Iterator[Cluster]:
     """The Dask cluster at the address of its scheduler, or a new one on this machine."""
     dask = require_package("dask", "The backend 'dask'")
     distributed = require_package("distributed", "The backend 'dask'", extra="dask")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibayes.checks import non_negative_integer, positive, positive_integer
 from calibayes.errors import InvalidArgumentError
-from calibayes.sweeps.backends import BACKENDS
+from calibayes.sweeps.backends import check_backend
 from calibayes.sweeps.mlflow_log import MlflowLog
 from calibayes.sweeps.records import Record
 from calibayes.sweeps.runner import Runner, StoredResult
@@ -78,8 +78,7 @@ def sweep(
         >>> [(trial.settings["x"], trial.result["y"]) for trial in trials]
         [(1, 1), (2, 4), (3, 9)]
     """
-    if backend not in BACKENDS:
-        raise InvalidArgumentError(f"Expected `backend` to be one of {', '.join(map(repr, BACKENDS))}, but got {backend!r}.")
+    check_backend(backend)
     non_negative_integer("retries", retries)
     for name, value in (("workers", workers), ("threads", threads)):
         if value is not None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import signal
 import socket
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +22,7 @@ from calibayes.sweeps.records import DamagedError, Failure, Record, Store, Store
 from calibayes.sweeps.results_folder import machine, versions
 from calibayes.sweeps.trial_identity import result_key
 from calibayes.sweeps.trial_locks import lock_path, trial_lock
+from calibayes.sweeps.worker_process import serve, serves
 
 __all__ = ["Job", "Outcome", "WorkerContext", "keep", "new_record", "now", "perform", "stored_result"]
 
@@ -64,9 +63,6 @@ class Outcome:
     # It ran; its result existed; another sweep is running it; its process was killed.
     what: Literal["done", "known", "busy", "died"]
     record: Record | None = None  # for a worker that cannot see the folder, and so could not write it
-
-
-_serving: set[int] = set()  # the processes that this one is a worker of
 
 
 def perform(job: Job, context: WorkerContext, wait: bool) -> Outcome:
@@ -118,7 +114,7 @@ def _run(job: Job, context: WorkerContext) -> Record:
             raise TypeError(f"Expected the trial to return a dict, but got {returned!r} ({type(returned).__name__}).")
         result = storable(returned)
     except BaseException as raised:  # sys.exit() in a trial ends the trial, not its worker
-        if isinstance(raised, KeyboardInterrupt) and context.pid not in _serving:
+        if isinstance(raised, KeyboardInterrupt) and not serves(context.pid):
             raise
         error = _failure(raised)
     return new_record(job, result, error, started, time.monotonic() - begin, context.threads)
@@ -151,19 +147,9 @@ def _prepared_process(context: WorkerContext) -> Iterator[None]:
     before = torch.get_num_threads()
     if context.threads is not None:
         torch.set_num_threads(context.threads)
-    if os.getpid() != context.pid and context.local and context.pid not in _serving:
-        _serving.add(context.pid)
-        os.environ.pop("WORLD_SIZE", None)  # a trial runs in one process, also if torchrun started the sweep
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        threading.Thread(target=_end_with, args=(context.pid,), daemon=True).start()
+    if os.getpid() != context.pid and context.local:
+        serve(context.pid)
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _end_with(master: int) -> None:
-    """End this process when the one that started it is gone."""
-    while os.getppid() == master:
-        time.sleep(0.5)
-    os._exit(1)

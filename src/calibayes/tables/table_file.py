@@ -20,7 +20,7 @@ from calibayes.tables.numbers import is_number, number_problem, parse_numbers
 from calibayes.tables.options import TableOptions
 from calibayes.wording import counted, listed, shown
 
-__all__ = ["SAMPLE_ROWS", "RowBlock", "RowSource", "TableFile", "UnnamedRows", "record_blocks"]
+__all__ = ["SAMPLE_ROWS", "RowBlock", "RowSource", "TableFile", "UnnamedRows", "record_blocks", "trimmed"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -38,10 +38,7 @@ class RowBlock:
 
     def cells(self, name: str) -> Any:
         """Return a column as an Arrow array of texts without surrounding blanks; null where there is nothing."""
-        from pyarrow import compute
-
-        trimmed = compute.utf8_trim_whitespace(self.table.column(name).combine_chunks())
-        return compute.if_else(compute.equal(trimmed, ""), None, trimmed)
+        return trimmed(self.table.column(name).combine_chunks())
 
     def take(self, places: Ints) -> RowBlock:
         """Return some of the rows."""
@@ -161,6 +158,14 @@ class TableFile(RowSource):
         first = "header" if self.options.header else "first row"
         what = f"the row has {counted(cells, 'cell')}, but the {first} has {counted(len(self.names), 'column')}. {hint}"
         return file_problem(self.path, what, where)
+
+
+def trimmed(cells: Any) -> Any:
+    """Return an Arrow array of texts without surrounding blanks; null where nothing is left."""
+    from pyarrow import compute
+
+    texts = compute.utf8_trim_whitespace(cells)
+    return compute.if_else(compute.equal(texts, ""), None, texts)
 
 
 def record_blocks(

@@ -1,0 +1,95 @@
+"""What predictions should tell the user about the rows of a file: unseen categories, and classes that are missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import final
+
+from calibayes.files.model import Model
+from calibayes.files.table_coding import TableCoding
+from calibayes.files.table_columns import CategoryColumn
+from calibayes.tables import RowBlock
+from calibayes.tables.numbers import label_key
+from calibayes.wording import counted, shown
+
+__all__ = ["BlockNotes", "BlockObserver", "PredictionNotes"]
+
+
+@dataclass(frozen=True)
+class BlockNotes:
+    """What was noticed in a block of rows."""
+
+    unseen: dict[str, int]  # by column: filled cells that are not among the frequent categories of the training data
+    filled: dict[str, int]  # by column of categories: all filled cells
+    first: dict[str, str]  # the first unseen category of a column
+    unlabelled: int = 0  # rows without a class that the model knows
+    unknown_label: str = ""  # the first class that it does not know
+
+
+@final
+class BlockObserver:
+    """Looks at blocks of rows, with the column ``label`` of the true classes, if any."""
+
+    def __init__(self, model: Model, label: str | None) -> None:
+        columns = model.coding.columns if isinstance(model.coding, TableCoding) else ()
+        self._categories = [column for column in columns if isinstance(column, CategoryColumn)]
+        self._label, self._classes = label, {label_key(name) for name in model.classes}
+
+    def notes(self, block: RowBlock) -> BlockNotes:
+        """Return what is to be noticed in a block."""
+        seen = {column.name: column.unseen(block) for column in self._categories}
+        unlabelled, unknown = self._labels(block)
+        return BlockNotes(
+            unseen={name: unseen for name, (unseen, _, _) in seen.items()},
+            filled={name: filled for name, (_, filled, _) in seen.items()},
+            first={name: first for name, (_, _, first) in seen.items() if first is not None},
+            unlabelled=unlabelled,
+            unknown_label=unknown,
+        )
+
+    def _labels(self, block: RowBlock) -> tuple[int, str]:
+        if self._label is None:
+            return 0, ""
+        counts = {each["values"]: each["counts"] for each in block.cells(self._label).value_counts().to_pylist()}
+        bad = {text: count for text, count in counts.items() if text is None or label_key(text) not in self._classes}
+        return sum(bad.values()), next((text for text in bad if text is not None), "")
+
+
+@final
+class PredictionNotes:
+    """Adds up what was noticed in the blocks of a file, in their order."""
+
+    def __init__(self, label: str | None) -> None:
+        self._label = label
+        self._unseen: Counter[str] = Counter()
+        self._filled: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+        self._unlabelled, self._unknown_label = 0, ""
+
+    def add(self, notes: BlockNotes) -> None:
+        """Add the notes of the next block."""
+        self._unseen.update(notes.unseen)
+        self._filled.update(notes.filled)
+        self._first = {**notes.first, **self._first}
+        self._unlabelled += notes.unlabelled
+        self._unknown_label = self._unknown_label or notes.unknown_label
+
+    @property
+    def labelled(self) -> bool:
+        """True if every row had a class that the model knows."""
+        return self._label is not None and not self._unlabelled
+
+    def lines(self) -> list[str]:
+        """Return the lines for the user."""
+        lines = [
+            f"Most cells of column {shown(name)} are not among the frequent categories of the training data, like "
+            f"{shown(self._first[name])}: they tell the model little."
+            for name, unseen in self._unseen.items()
+            if 2 * unseen > self._filled[name]
+        ]
+        if self._unlabelled:
+            like = f", like {shown(self._unknown_label)}" if self._unknown_label else ""
+            rows = f"{counted(self._unlabelled, 'row')} without a class in {shown(self._label)} that the model knows{like}"
+            lines.append(f"{rows}: remove them before calibayes evaluate.")
+        return lines
