@@ -1,0 +1,7 @@
+"""Models as one file that runs anywhere: ONNX, or PyTorch's own format."""
+
+from __future__ import annotations
+
+from calibayes.exporting.export_posterior import Exported, export
+
+__all__ = ["Exported", "export"]
