@@ -19,7 +19,7 @@ from calibayes.exporting.network_stack import Repetition
 from calibayes.exporting.predictive_graph import PredictiveGraph
 from calibayes.extras import require_package
 
-__all__ = ["Outputs", "Run", "file_kind", "graph_bytes", "runner", "with_properties"]
+__all__ = ["Outputs", "Run", "file_kind", "graph_bytes", "quiet", "runner", "with_properties"]
 
 Outputs = dict[str, Tensor]
 Run = Callable[[Sequence[Tensor]], Outputs]
@@ -58,7 +58,7 @@ def graph_bytes(graph: PredictiveGraph, tensors: Sequence[Tensor], names: Sequen
     for repetition in get_args(Repetition):
         graph.repeat(repetition)
         try:
-            with _quiet(), torch.no_grad():
+            with quiet(), torch.no_grad():
                 program = _traced(graph, examples)
                 data = _onnx_bytes(program, names, list(graph(*examples))) if kind == _ONNX else _pt2_bytes(program)
                 runner(data, kind)([tensor[:1] for tensor in examples])
@@ -103,7 +103,7 @@ def _pt2_bytes(program: torch.export.ExportedProgram, extra: Mapping[str, str] |
 def with_properties(data: bytes, kind: str, properties: Mapping[str, str]) -> bytes:
     """Return the bytes of a file that also has these texts: ONNX's ``metadata_props``, or the extra files of a ``.pt2``."""
     if kind == _PT2:
-        with _quiet():
+        with quiet():
             return _pt2_bytes(torch.export.load(io.BytesIO(data)), properties)
     import onnx
 
@@ -116,7 +116,7 @@ def with_properties(data: bytes, kind: str, properties: Mapping[str, str]) -> by
 def runner(data: bytes, kind: str) -> Run:
     """Return a function that runs a file's graph, in onnxruntime or PyTorch, with inputs in the order of their names."""
     if kind == _PT2:
-        with _quiet():
+        with quiet():
             module = torch.export.load(io.BytesIO(data)).module()
 
         def run_module(tensors: Sequence[Tensor]) -> Outputs:
@@ -140,7 +140,7 @@ def runner(data: bytes, kind: str) -> Run:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Leave out what exporters print about themselves."""
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)

@@ -12,7 +12,7 @@ from torch import Tensor
 from calibayes.checks import is_real
 from calibayes.errors import ExportError, InvalidArgumentError
 from calibayes.exporting.agreement import run_in_batches
-from calibayes.exporting.graph_files import runner
+from calibayes.exporting.graph_files import quiet, runner
 from calibayes.metrics import accuracy, ece, nll
 
 __all__ = ["INT8_TOLERANCE", "Int8Effect", "quantized"]
@@ -91,14 +91,16 @@ def quantized(data: bytes, tensors: Sequence[Tensor], labels: Tensor, tolerance:
 
 
 def _dynamic(data: bytes) -> bytes:
-    import onnx
+    import onnxruntime
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    with TemporaryDirectory() as folder:
-        out = Path(folder) / "int8.onnx"
-        quantize_dynamic(
-            onnx.load_model_from_string(data), out, op_types_to_quantize=_QUANTIZED, weight_type=QuantType.QInt8
-        )
+    with TemporaryDirectory() as folder, quiet():
+        folded, out = Path(folder) / "folded.onnx", Path(folder) / "int8.onnx"
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.optimized_model_filepath = str(folded)  # with weights that are constants, not transposed ones
+        onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        quantize_dynamic(folded, out, op_types_to_quantize=_QUANTIZED, weight_type=QuantType.QInt8)
         return out.read_bytes()
 
 

@@ -204,5 +204,5 @@ def _settings(part: nn.Module) -> list[str]:
 
 
 def _key(name: str) -> str:
-    """A dotted name as that of a buffer, which may have no dots."""
-    return name.replace(".", "/")
+    """The name of a buffer, which may have no dots, and must not be that of an attribute."""
+    return f"weights/{name.replace('.', '/')}"
