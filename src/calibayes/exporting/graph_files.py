@@ -13,6 +13,7 @@ from typing import Any, get_args
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C import _functorch as functorch
 
 from calibayes.errors import ExportError, InvalidArgumentError
 from calibayes.exporting.network_stack import Repetition
@@ -55,30 +56,40 @@ def graph_bytes(graph: PredictiveGraph, tensors: Sequence[Tensor], names: Sequen
     """
     examples = [tensor if len(tensor) > 1 else torch.cat([tensor, tensor]) for tensor in tensors]  # one row would be a constant
     problem: Exception | None = None
+    level = functorch.maybe_current_level()
     for repetition in get_args(Repetition):
         graph.repeat(repetition)
         try:
             with quiet(), torch.no_grad():
                 program = _traced(graph, examples)
-                data = _onnx_bytes(program, names, list(graph(*examples))) if kind == _ONNX else _pt2_bytes(program)
+                data = _onnx_bytes(program, names, graph.outputs) if kind == _ONNX else _pt2_bytes(program)
                 runner(data, kind)([tensor[:1] for tensor in examples])
             return data
         except (ExportError, MemoryError):
             raise
         except Exception as error:  # of whatever class: those of exporters are not documented
             problem = error
+            while functorch.maybe_current_level() != level:  # an error leaves PyTorch in the middle of a vmap
+                functorch._vmap_decrement_nesting()
     raise ExportError(_explained(problem)) from problem
 
 
 def _traced(graph: PredictiveGraph, examples: Sequence[Tensor]) -> torch.export.ExportedProgram:
     batch = torch.export.Dim("batch", min=1)
-    return torch.export.export(
+    program = torch.export.export(
         graph,
         tuple(examples),
         dynamic_shapes=(tuple({0: batch} for _ in examples),),
         strict=False,
         prefer_deferred_runtime_asserts_over_guards=True,
     )
+    # Checks of types that were put before conversions cannot be run again where networks are side by side.
+    operations = program.graph_module.graph
+    for node in list(operations.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            operations.erase_node(node)
+    program.graph_module.recompile()
+    return program.run_decompositions({})
 
 
 def _onnx_bytes(program: torch.export.ExportedProgram, names: Sequence[str], outputs: Sequence[str]) -> bytes:
@@ -143,7 +154,7 @@ def runner(data: bytes, kind: str) -> Run:
 def quiet() -> Iterator[None]:
     """Leave out what exporters print about themselves."""
     disabled = logging.root.manager.disable
-    logging.disable(logging.WARNING)
+    logging.disable(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -95,6 +95,11 @@ class PredictiveGraph(nn.Module):
         self._names, self._scaling = names, scaling
         self.rules, self.before = rules, before
 
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs, in their order."""
+        return ["probs", *self.rules.outputs, "confidence", "epistemic", "aleatoric"]
+
     def repeat(self, repetition: Repetition) -> None:
         """Run networks side by side or one after the other."""
         for stack in self.stacks:

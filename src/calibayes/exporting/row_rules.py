@@ -111,6 +111,12 @@ class TracedRules(nn.Module):
         self.register_buffer("set_limits", None if rules.sets is None else rules.sets.thresholds)
         self.register_buffer("known", None if rules.set_aside is None else rules.set_aside.outsiders)
 
+    @property
+    def outputs(self) -> list[str]:
+        """The names of the outputs, in their order."""
+        found = {"decision": True, "abstain": True, "set": self.set_limits is not None, "outsider": self.known is not None}
+        return [name for name, there in found.items() if there]
+
     def forward(self, probs: Tensor, unscaled: Tensor, epistemic: Tensor) -> dict[str, Tensor]:
         """The outputs for probabilities in float64; those before a scaling and the uncertainty are for ``outsider``."""
         rules = self.rules
