@@ -54,6 +54,7 @@ if _TYPE_CHECKING:
     from calibayes import sweeps as sweeps
     from calibayes import testing as testing
     from calibayes.estimator.classifier import CalibayesClassifier as CalibayesClassifier
+    from calibayes.exporting.export_posterior import export as export
     from calibayes.networks import InputDropout as InputDropout
     from calibayes.posthoc.calibrated_classifier import calibrate as calibrate
     from calibayes.sweeps.run_sweep import sweep as sweep
@@ -66,6 +67,7 @@ _WHEN_FIRST_USED = {
     "InputDropout": "calibayes.networks",
     "acting": "calibayes.acting",
     "calibrate": "calibayes.posthoc",
+    "export": "calibayes.exporting",
     "grid": "calibayes.sweeps",
     "networks": "calibayes.networks",
     "sweep": "calibayes.sweeps",

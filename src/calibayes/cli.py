@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
-from calibayes.commands import compare, data, demo, evaluate, methods, predict, reproduce, sweep, train
+from calibayes.commands import compare, data, demo, evaluate, export, methods, predict, reproduce, sweep, train
 from calibayes.errors import CalibayesError
 from calibayes.terminal import EXIT_INVALID_INPUT, print_error
 
@@ -64,6 +64,7 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     compare.compare,
+    export.export,
     sweep.sweep,
     methods.methods,
     reproduce.reproduce,

@@ -13,6 +13,7 @@ __all__ = [
     "DownloadError",
     "DriftError",
     "EmptySelectionError",
+    "ExportError",
     "InvalidArgumentError",
     "InvalidProbabilitiesError",
     "InvalidTargetsError",
@@ -111,6 +112,10 @@ class CheckpointError(CalibayesError, RuntimeError):
 
 class ModelFileError(CalibayesError, RuntimeError):
     """A model file cannot be loaded: truncated, of another kind, or of another architecture."""
+
+
+class ExportError(CalibayesError, RuntimeError):
+    """A model cannot be exported, or what was exported does not agree with it; the message says why, and what to do."""
 
 
 class SweepError(CalibayesError, RuntimeError):

@@ -93,7 +93,7 @@ class ConformalScore:
         A function of the example alone keeps the scores exchangeable and does not depend on the batch.
         """
         if self.seed is None:
-            return probs.new_ones(len(probs), 1)
+            return torch.ones_like(probs[:, :1])
         generator = torch.Generator().manual_seed(derived_seed(self.seed, "conformal scores"))
         # The digits of a mixture of the probabilities beyond the sixth are as good as random.
         mixture = 1e6 * (1 + torch.rand(probs.shape[-1], generator=generator, dtype=torch.float64))

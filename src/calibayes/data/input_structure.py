@@ -38,13 +38,13 @@ def _mapped(inputs: Any, function: Callable[[Tensor], Tensor]) -> Any:
 def batch_length(inputs: Any, name: str) -> int:
     """Return the number of examples in inputs of any structure; all tensors must agree."""
     parts = tensors_in(inputs)
-    lengths = {len(part) if part.dim() else 0 for part in parts}
-    if len(lengths) != 1:
+    lengths = [part.shape[0] if part.dim() else 0 for part in parts]  # not len, which would fix it in an exported graph
+    if not lengths or any(length != lengths[0] for length in lengths):
         shapes = ", ".join(str(list(part.shape)) for part in parts) or "none"
         raise DataError(
             f"The inputs of `{name}` must be tensors with the same number of examples, but their shapes are {shapes}."
         )
-    return lengths.pop()
+    return lengths[0]
 
 
 def tensors_in(inputs: Any) -> list[Tensor]:

@@ -43,7 +43,7 @@ class RowActions:
         **asked: Any,
     ) -> None:
         self.notes: list[str] = []
-        self._model, self._below = model, abstain_below
+        self._model, self.below = model, abstain_below
         typed = {name for name in ("sets", "certify") if asked.get(name) is not None}
         if abstain_below is not None and "certify" in typed:
             raise InvalidArgumentError(
@@ -74,7 +74,7 @@ class RowActions:
     def abstains(self) -> bool:
         """True if some rows may be left without a decision."""
         certified = self.guarantees is not None and self.guarantees.threshold is not None
-        return self._below is not None or certified or (self.costs is not None and self.costs.abstain_cost is not None)
+        return self.below is not None or certified or (self.costs is not None and self.costs.abstain_cost is not None)
 
     def columns(self, probs: Tensor) -> tuple[dict[str, Any], int]:
         """Return the columns ``decision``, ``abstain`` if rows may be left without one, and ``set`` if there are sets.
@@ -89,8 +89,8 @@ class RowActions:
             actions = decisions_by_cost(probs, self.costs)
             decisions = np.array(actions.named, dtype=object)
             unsure |= actions.abstained.numpy()
-        if self._below is not None:
-            unsure |= probs.amax(1).numpy() < self._below
+        if self.below is not None:
+            unsure |= probs.amax(1).numpy() < self.below
         answers = None if self.guarantees is None else self.guarantees.answers(probs)
         if answers is not None:
             unsure |= ~answers.numpy()

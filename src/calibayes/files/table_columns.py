@@ -15,6 +15,8 @@ from calibayes.tables.numbers import label_key
 from calibayes.tables.table_file import trimmed
 
 __all__ = [
+    "FAR",
+    "FURTHEST",
     "CategoryColumn",
     "DateColumn",
     "InputColumn",
@@ -26,8 +28,8 @@ __all__ = [
 ]
 
 Floats = npt.NDArray[np.float32]
-_FAR = 10.0  # standard deviations, to which values further from the mean are clipped
-_FURTHEST = 1e30  # what float32 can hold
+FAR = 10.0  # standard deviations, to which values further from the mean are clipped
+FURTHEST = 1e30  # what float32 can hold
 _ROUNDING = 1e-12
 _MOST_VALUES = 100_000
 
@@ -184,13 +186,13 @@ def _spread(known: npt.NDArray[np.float64]) -> Any:
 
 def standardised(values: npt.NDArray[np.float64], means: Any, stds: Any) -> Floats:
     """Return values in standard deviations from the mean, 0 where they are missing."""
-    scaled = np.clip((values - np.array(means)) / np.array(stds), -_FAR, _FAR)
+    scaled = np.clip((values - np.array(means)) / np.array(stds), -FAR, FAR)
     return np.where(np.isnan(scaled), 0.0, scaled).astype(np.float32)
 
 
 def raw_numbers(values: npt.NDArray[np.float64], means: Any, stds: Any) -> Floats:
     """Return values in standard deviations from the mean, however far, and NaN where they are missing."""
-    scaled: Floats = np.clip((values - np.array(means)) / np.array(stds), -_FURTHEST, _FURTHEST).astype(np.float32)
+    scaled: Floats = np.clip((values - np.array(means)) / np.array(stds), -FURTHEST, FURTHEST).astype(np.float32)
     return scaled
 
 

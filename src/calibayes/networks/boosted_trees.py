@@ -109,7 +109,7 @@ class BoostedTrees(nn.Module):
         if x.dim() != 2 or x.shape[1] != self.features:
             raise InvalidArgumentError(f"Expected rows of {self.features} columns, but got inputs of shape {list(x.shape)}.")
         x = x.double()
-        at = (torch.arange(self.trees, device=x.device) * self.nodes).expand(len(x), -1)
+        at = (torch.arange(self.trees, device=x.device) * self.nodes).expand(x.shape[0], -1)
         for _ in range(self.depth):
             values = x.gather(1, self.feature[at])
             left = torch.where(values.isnan(), self.missing_left[at], values <= self.threshold[at])
@@ -122,7 +122,7 @@ class BoostedTrees(nn.Module):
             score = leaves.sum(1)
             logits = torch.stack([torch.zeros_like(score), score], 1)
         else:
-            logits = leaves.reshape(len(x), -1, self.classes).sum(1)
+            logits = leaves.reshape(x.shape[0], -1, self.classes).sum(1)
         return logits
 
     def _in_set(self, values: Tensor, sets: Tensor) -> Tensor:

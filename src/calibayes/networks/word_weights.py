@@ -74,6 +74,8 @@ def weighted_sum(tokens: Tensor, weights: Tensor, vectors: Tensor) -> Tensor:
         tensor([[2., 1.]])
     """
     known = tokens != 0
+    if torch.compiler.is_exporting():  # the number of words is not known, and other runtimes have no sums of bags
+        return ((weights * known).to(vectors.dtype).unsqueeze(1) @ vectors[tokens]).squeeze(1)
     counts = known.sum(1)
     return F.embedding_bag(
         tokens[known], vectors, counts.cumsum(0) - counts, mode="sum", per_sample_weights=weights[known].to(vectors.dtype)

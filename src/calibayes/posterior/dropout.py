@@ -2,8 +2,7 @@ r"""Dropout that stays on at prediction: the distribution over networks that mas
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, final
 
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 
 from calibayes.errors import EmptySelectionError, UnsupportedNetworkError
-from calibayes.posterior.dropout_masks import dropout_inside, dropout_layers, sampled_dropout
+from calibayes.posterior.dropout_masks import DropoutMasks, dropout_inside, dropout_layers
 from calibayes.posterior.network_posterior import NetworkPosterior, trained_network
 from calibayes.posterior.rebuilding import OtherArchitectureError, network_with_roles
 from calibayes.posterior.weight_groups import assemble
@@ -75,12 +74,9 @@ class MCDropout(NetworkPosterior):
     def random(self) -> bool:
         return True
 
-    @contextmanager
-    def one_network(self, generator: torch.Generator) -> Iterator[None]:
-        """Keep the masks of one sample, which follow from the generator, the same while it is used to predict."""
+    def masks(self, generator: torch.Generator) -> DropoutMasks:
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-        with sampled_dropout(self.structure(), self.layers, seed):
-            yield
+        return DropoutMasks(tuple(self.layers), seed)
 
     def notes(self) -> list[str]:
         network = self.structure()

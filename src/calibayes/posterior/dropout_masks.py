@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -13,9 +14,11 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from calibayes.randomness import derived_seed
 
-__all__ = ["MaskableLayer", "dropout_inside", "dropout_layers", "sampled_dropout"]
+__all__ = ["DropoutMasks", "MaskKeys", "MaskableLayer", "dropout_inside", "dropout_layers", "masked_layers"]
 
 Keep = Callable[..., Tensor]
+MaskKeys = Callable[[str, int], Iterable[int | Tensor]]
+"""The keys of the mask of a layer, given by name, at its first, second, … call in a pass of the network."""
 
 _PRIME = 2**31 - 1
 _ROUNDS = 3
@@ -53,13 +56,26 @@ def dropout_inside(network: nn.Module) -> dict[str, float]:
     return {name: float(part.dropout) for name, part in parts.items() if part.dropout > 0}
 
 
+@dataclass(frozen=True)
+class DropoutMasks:
+    """The masks of one sample: the names of the layers that drop units, and the seed of which ones."""
+
+    layers: tuple[str, ...]
+    seed: int
+
+    def keys(self, layer: str, call: int) -> list[int]:
+        """The keys of the mask of one layer at one of its calls."""
+        seed = derived_seed(self.seed, "dropout", layer, call)
+        return [derived_seed(seed, number) % _PRIME for number in range(_ROUNDS)]
+
+
 @contextmanager
-def sampled_dropout(network: nn.Module, layers: Iterable[str], seed: int) -> Iterator[None]:
+def masked_layers(network: nn.Module, layers: Iterable[str], keys: MaskKeys) -> Iterator[None]:
     """Let dropout layers, given by name, drop units in evaluation mode: the same ones in every batch.
 
     A unit is a feature of a table or sequence (at all positions alike), an element of a map of any other shape, a channel
-    where the layer drops channels, or what a `MaskableLayer` says. Whether it is dropped depends on the seed, on the layer's
-    name, on how often the layer was called before in the same pass of the whole network, and on the unit's place.
+    where the layer drops channels, or what a `MaskableLayer` says. Whether it is dropped depends on the keys, which are those of
+    the layer's name and of how often it was called before in the same pass of the whole network, and on the unit's place.
     """
     calls: Counter[str] = Counter()
     noises: dict[tuple[Any, ...], tuple[Tensor, Tensor | None]] = {}
@@ -71,7 +87,7 @@ def sampled_dropout(network: nn.Module, layers: Iterable[str], seed: int) -> Ite
         def hook(layer: Any, args: Any, output: Tensor) -> Tensor:
             call = calls[name]
             calls[name] += 1
-            keep = _keep(float(layer.p), derived_seed(seed, "dropout", name, call))
+            keep = _keep(float(layer.p), list(keys(name, call)))
             if isinstance(layer, MaskableLayer):
                 return layer.dropped(output, keep)
             shape = _units(layer, output)
@@ -96,13 +112,12 @@ def sampled_dropout(network: nn.Module, layers: Iterable[str], seed: int) -> Ite
             handle.remove()
 
 
-def _keep(p: float, seed: int) -> Keep:
+def _keep(p: float, keys: Sequence[int | Tensor]) -> Keep:
     """Decide about units by their coordinates alone, so that batches of different lengths agree.
 
-    The coordinates are enciphered by MiMC (Albrecht et al. 2016, https://eprint.iacr.org/2016/492) with keys from the seed:
+    The coordinates are enciphered by MiMC (Albrecht et al. 2016, https://eprint.iacr.org/2016/492) with these keys:
     $x \\leftarrow (x + k)^5$ modulo the prime $2^{31} - 1$, a bijection of plain integers that runs the same everywhere.
     """
-    keys = [derived_seed(seed, number) % _PRIME for number in range(_ROUNDS)]
     least = round(p * _PRIME)
 
     def keep(*coordinates: Tensor) -> Tensor:

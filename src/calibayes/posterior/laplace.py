@@ -190,7 +190,10 @@ class LastLayerLaplace(NetworkPosterior):
         added to all logits, as approximations by each logit's own variance do.
         """
         curvature, variances = self.group.curvature, self.group.variances()
-        parts = [part.to(variances.dtype).split(curvature.rows_at_once()) for part in self._features(inputs, "x")]
+        features, logits = (part.to(variances.dtype) for part in self._features(inputs, "x"))
+        if torch.compiler.is_exporting():  # the number of rows is not known
+            return _pairwise_probit(logits, curvature.logit_covariance(features, variances))
+        parts = [part.split(curvature.rows_at_once()) for part in (features, logits)]
         return torch.cat(
             [_pairwise_probit(f, curvature.logit_covariance(phi, variances)) for phi, f in zip(*parts, strict=True)]
         )
@@ -240,14 +243,15 @@ class LastLayerLaplace(NetworkPosterior):
             )
         args, kwargs = recorded.calls[0]
         features: Tensor = args[0] if args else kwargs["input"]
-        if not math.isfinite(float(features.sum())) and not bool(features.isfinite().all()):
+        exporting = torch.compiler.is_exporting()  # no values are known
+        if not exporting and not math.isfinite(float(features.sum())) and not bool(features.isfinite().all()):
             row = int((~features.isfinite()).any(-1).nonzero()[0])
             raise DataError(
                 f"The input of {self.layer or 'the network'!r} is NaN or infinite for example {row} of a batch of `{name}`. "
                 "Look for missing values in the inputs, or an overflow in the network."
             )
         if len(self.group.layout.shapes) > 1:
-            features = torch.cat([features, features.new_ones(len(features), 1)], 1)
+            features = torch.cat([features, torch.ones_like(features[:, :1])], 1)
         return features, logits
 
 

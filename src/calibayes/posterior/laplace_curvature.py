@@ -103,7 +103,7 @@ class FullCurvature(Curvature):
     def logit_covariance(self, features: Tensor, variances: Tensor) -> Tensor:
         classes, columns = self.shape
         by_column = self.basis.view(classes, columns, -1).movedim(1, 0).reshape(columns, -1)
-        seen = (features @ by_column).view(len(features), classes, -1)
+        seen = (features @ by_column).view(features.shape[0], classes, -1)
         return (seen * variances.flatten()) @ seen.mT
 
     def rows_at_once(self) -> int:

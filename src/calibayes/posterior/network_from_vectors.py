@@ -129,7 +129,7 @@ class NetworkFromVectors(nn.Module, ABC):
         if self._skeleton.module.training != self.training:
             self.train(self.training)  # the attribute was set without calling `train`, as Lightning does
         current = self.buffer_values() if buffers is None else buffers
-        values = self._values(vectors, current)
+        values = self.values(vectors, current)
         last: list[Call] = []
 
         def checked() -> Iterator[Call]:
@@ -157,7 +157,7 @@ class NetworkFromVectors(nn.Module, ABC):
                     self.buffers_held._buffers[_buffer_key(name)] = current[name]
         return outputs
 
-    def _values(self, vectors: Sequence[Tensor], buffers: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
+    def values(self, vectors: Sequence[Tensor], buffers: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         """Every parameter and buffer by all its names."""
         buffers = self.buffer_values() if buffers is None else buffers
         tied = {name: buffers[first] for name, first in self._buffer_names.items()}

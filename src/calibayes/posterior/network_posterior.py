@@ -15,6 +15,7 @@ from calibayes.data.input_structure import batch_length, to_device
 from calibayes.data.sources import Batch
 from calibayes.errors import InvalidArgumentError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
+from calibayes.posterior.dropout_masks import DropoutMasks, masked_layers
 from calibayes.posterior.group import Group
 from calibayes.posterior.network_from_vectors import NetworkFromVectors
 from calibayes.posterior.network_outputs import entropy, logits_of
@@ -43,7 +44,12 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
 
     def one_network(self, generator: torch.Generator) -> AbstractContextManager[None]:
         """Fix by the generator what else is random in the network, while one sample of the weights is used to predict."""
-        return nullcontext()
+        masks = self.masks(generator)
+        return nullcontext() if masks is None else masked_layers(self.structure(), masks.layers, masks.keys)
+
+    def masks(self, generator: torch.Generator) -> DropoutMasks | None:
+        """Draw the dropout masks of one sample; ``None`` for posteriors whose dropout is off at prediction."""
+        return None
 
     @property
     def needs_statistics(self) -> bool:
@@ -222,7 +228,7 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
                             outputs = self.calls(vectors, inputs)
                         features = recorded.features(outputs)
                     else:
-                        outputs = self._skeleton.calls(self._values(vectors), features, self.head.name)
+                        outputs = self._skeleton.calls(self.values(vectors), features, self.head.name)
                     yield Output(0, outputs)
 
     # --- on disk ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, final
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -34,6 +35,12 @@ class IsotonicScaling(Scaling):
     def __repr__(self) -> str:
         shown = "not fitted" if self._curve is None else f"{len(self._curve.X_thresholds_)} thresholds"
         return f"IsotonicScaling({shown})"
+
+    @property
+    def curve(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The corners of the curve: probabilities of class 1 before, and after."""
+        fitted = self._known(self._curve)
+        return fitted.X_thresholds_, fitted.y_thresholds_
 
     def _fit(self, predictions: Predictions, logits: bool) -> str | None:
         from sklearn.isotonic import IsotonicRegression

@@ -64,6 +64,16 @@ class VennAbersScaling(Scaling):
             return low.to(given.device, values.dtype), high.to(given.device, values.dtype)
         return low.numpy().astype(given.dtype), high.numpy().astype(given.dtype)
 
+    @property
+    def curves(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """The scores of the held-out examples in rising order, and $p_0$ and $p_1$ at each."""
+        return self._known(self._curves)
+
+    @staticmethod
+    def rounded(odds: Tensor) -> Tensor:
+        """The scores of log-odds: only their order counts, and what differs by rounding alone is the same."""
+        return (odds / _STEP).round() * _STEP
+
     def _fit(self, predictions: Predictions, logits: bool) -> str | None:
         check_two_classes(predictions, "VennAbersScaling")
         scores, group = np.unique(_scores(predictions.probs, logits), return_inverse=True)
@@ -80,7 +90,7 @@ class VennAbersScaling(Scaling):
         return torch.stack(((1 - low) / total, high / total), -1)
 
     def _bounds(self, values: Tensor, logits: bool) -> tuple[Tensor, Tensor]:
-        known, low, high = self._known(self._curves)
+        known, low, high = self.curves
         scores = _scores(values, logits)
         # Between two known scores, a 0 joins the one below and a 1 the one above.
         below, above = np.searchsorted(known, scores, side="right"), np.searchsorted(known, scores, side="left")
@@ -88,9 +98,8 @@ class VennAbersScaling(Scaling):
 
 
 def _scores(values: Tensor, logits: bool) -> npt.NDArray[Any]:
-    # Only their order counts, and what differs by rounding alone is the same.
-    rounded: npt.NDArray[Any] = ((log_odds(values, logits) / _STEP).round() * _STEP).numpy()
-    return rounded
+    scores: npt.NDArray[Any] = VennAbersScaling.rounded(log_odds(values, logits)).numpy()
+    return scores
 
 
 def _with_a_one(weights: npt.NDArray[Any], of_one: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,0 +1,123 @@
+"""Models of files as exported files, for every network."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.exporting.models import NETWORKS, model_of, random_network, random_trees
+from tests.files.made import rows, write_csv
+
+from calibayes.errors import InvalidArgumentError
+from calibayes.exporting import export_model
+from calibayes.exporting.reader import Classifier
+from calibayes.files import Model, predict_file
+from calibayes.files.training import train
+from calibayes.networks.boosted_trees import BoostedTrees
+
+onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+pytestmark = pytest.mark.onnx
+
+QUICK = ("table-network", "text-network", "small-cnn")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS]
+)
+def test_every_network(name: str, tmp_path: Path) -> None:
+    model = model_of([random_network(name, seed) for seed in range(2)], NETWORKS[name][0])
+    probs = model.posterior.members[0](torch.zeros(2, *_shape(model), dtype=_type(model)))
+    assert probs.shape == (2, 3)
+    done = export_model(model, tmp_path / "model.onnx")  # raises where it does not agree
+    assert done.rows >= 32
+    assert done.largest_difference <= 1e-5
+
+
+def test_trees_of_different_sizes_are_stacked_beside_networks(tmp_path: Path) -> None:
+    networks = [random_trees(0), random_trees(1, trees=9, depth=2), random_network("table-mlp", 0), random_network("table-mlp", 1)]
+    done = export_model(model_of(networks, NETWORKS["table-mlp"][0]), tmp_path / "model.onnx")
+    assert done.largest_difference <= 1e-5
+    assert isinstance(networks[0], BoostedTrees)
+    shapes = [tuple(each.dims) for each in onnx.load(done.path).graph.initializer]
+    assert (2, 9 * 15) in shapes  # members, nodes of all trees
+
+
+@pytest.fixture(scope="module")
+def guaranteed(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    path = write_csv(tmp_path_factory.mktemp("data") / "data.csv", rows(400))
+    settings = {"scheme": "bnn", "epochs": 4, "hidden": [8], "folds": 2, "predictive_samples": 4}
+    return train(path, target="kind", sets=0.9, certify="accuracy=0.9,certainty=0.8", **settings).model
+
+
+def test_the_file_says_what_predict_says(guaranteed: Model, tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "new.csv", rows(150, seed=7))
+    done = export_model(guaranteed, tmp_path / "model.onnx", check=data)
+    assert done.outputs == ("probs", "decision", "abstain", "set", "outsider", "confidence", "epistemic", "aleatoric")
+    predict_file(guaranteed, data, tmp_path / "out.csv")
+    with data.open() as given, (tmp_path / "out.csv").open() as predicted:
+        answers = Classifier(done.path).predict(list(csv.DictReader(given)))
+        expected = list(csv.DictReader(predicted))
+    assert {each["abstain"] for each in answers} == {True, False}
+    for answer, row in zip(answers, expected, strict=True):
+        assert (answer["decision"] or "") == row["decision"]
+        assert str(answer["abstain"]).lower() == row["abstain"]
+        assert "|".join(answer["set"]) == row["set"]
+        for name in ("confidence", "epistemic", "aleatoric", "outsider"):
+            assert answer[name] == pytest.approx(float(row[name]), abs=2e-5)
+        for name in guaranteed.classes:
+            assert answer["probs"][name] == pytest.approx(float(row[f"p_{name}"]), abs=2e-5)
+
+
+def test_the_card_has_data_scores_reliability_and_settings(guaranteed: Model, tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "new.csv", rows(60, seed=8))
+    done = export_model(guaranteed, tmp_path / "model.onnx", check=data)
+    card = done.card.read_text()
+    for heading in ("Data", "Method", "Scores", "Reliability", "Where it abstains", "The file", "To repeat it"):
+        assert f"\n## {heading}\n" in card
+    assert "Trained on 320 examples" in card
+    assert "95 % interval" in card
+    assert "accuracy of 90 % with certainty 80 %" in card
+    assert 'certify = "accuracy=0.9,certainty=0.8"' in card
+    properties = {each.key: each.value for each in onnx.load(done.path).metadata_props}
+    assert properties["card"] == card
+
+
+def test_8_bit_weights_are_measured_and_refused_where_they_cost_too_much(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "data.csv", rows(300))
+    model = train(path, target="kind", scheme="fnn", epochs=4, hidden=[64, 64], folds=2).model
+    done = export_model(model, tmp_path / "model.onnx", check=path, int8=True, int8_tolerance=0.05)
+    assert done.int8 is not None
+    assert done.int8.bytes_after < 0.6 * done.int8.bytes_before
+    assert done.path.stat().st_size < done.int8.bytes_before
+    probs = [each["probs"]["large"] for each in Classifier(done.path).predict(_records(path))]
+    exact = model.calibrated_probs(model.predict({name: [row[name] for row in _records(path)] for name in _records(path)[0]}))
+    gap = np.abs(np.array(probs) - exact[:, model.classes.index("large")].numpy()).max()
+    assert 0 < gap < 0.1
+    assert "8-bit" in done.card.read_text()
+
+
+def test_8_bit_weights_need_labelled_rows(tmp_path: Path) -> None:
+    model = model_of([random_network("table-mlp", 0)], NETWORKS["table-mlp"][0])
+    with pytest.raises(InvalidArgumentError, match="labelled rows"):
+        export_model(model, tmp_path / "model.onnx", int8=True)
+
+
+def _records(path: Path) -> list[dict[str, str]]:
+    with path.open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def _shape(model: Model) -> tuple[int, ...]:
+    coding = model.coding
+    if coding.kind == "table":
+        return (coding.width,)
+    return (coding.length,) if coding.kind == "text" else (coding.channels, coding.size, coding.size)
+
+
+def _type(model: Model) -> torch.dtype:
+    return {"table": torch.float32, "text": torch.int64, "images": torch.uint8}[model.coding.kind]

@@ -1,0 +1,217 @@
+"""Exported files against `calibayes.predict`, for every posterior, in both formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import calibayes as cb
+from calibayes.errors import ExportError, InvalidArgumentError
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxscript")
+pytestmark = pytest.mark.onnx
+
+X = torch.randn(40, 4, generator=torch.Generator().manual_seed(1))
+Y = X[:, :3].argmax(-1)
+NEW = torch.randn(33, 4, generator=torch.Generator().manual_seed(2))
+
+
+def net(seed: int = 0, width: int = 8) -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Dropout(0.3), nn.Linear(width, 3))
+
+
+def swag() -> cb.Posterior:
+    posterior = cb.SWAG(net(), start_epoch=1)
+    cb.fit(posterior, (X, Y), cb.Objective(), epochs=4, batch_size=20)
+    return posterior
+
+
+def laplace() -> cb.Posterior:
+    return cb.LastLayerLaplace.from_point(net(), (X, Y))
+
+
+POSTERIORS: dict[str, Callable[[], cb.Posterior]] = {
+    "point": lambda: cb.Point(net()),
+    "mean-field": lambda: cb.MeanField(net(), init_std=0.3),
+    "last layer": lambda: cb.MeanField(net(), init_std=0.3, where="3.*"),
+    "swag": swag,
+    "dropout": lambda: cb.MCDropout(net()),
+    "laplace": laplace,
+    "ensemble of points": lambda: cb.Ensemble([cb.Point(net(seed)) for seed in range(3)]),
+    "ensemble of mean fields": lambda: cb.Ensemble([cb.MeanField(net(seed), init_std=0.3) for seed in range(3)]),
+    "ensemble of last layers": lambda: cb.Ensemble([cb.MeanField(net(seed), where="3.*", init_std=0.3) for seed in range(2)]),
+    "mixed ensemble": lambda: cb.Ensemble([cb.MCDropout(net(0)), cb.Point(net(1)), cb.Point(net(2)), cb.Point(net(3, 5))]),
+}
+QUICK = ("mean-field", "mixed ensemble")
+
+
+def in_onnxruntime(path: Path, *inputs: Tensor) -> dict[str, Any]:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    given = {each.name: tensor.numpy() for each, tensor in zip(session.get_inputs(), inputs, strict=True)}
+    names = [each.name for each in session.get_outputs()]
+    return dict(zip(names, session.run(None, given), strict=True))
+
+
+def assert_agrees(found: dict[str, Any], predictive: cb.Predictive) -> None:
+    for name in ("probs", "confidence", "epistemic", "aleatoric"):
+        np.testing.assert_allclose(np.asarray(found[name]), getattr(predictive, name).detach().numpy(), atol=1e-5, err_msg=name)
+    np.testing.assert_array_equal(np.asarray(found["decision"]), predictive.decision.numpy())
+
+
+@pytest.mark.parametrize("kind", [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in POSTERIORS])
+def test_every_posterior(kind: str, tmp_path: Path) -> None:
+    posterior = POSTERIORS[kind]()
+    exported = cb.export(posterior, tmp_path / "model.onnx", X, samples=6, seed=3)
+    random = any(member.random for member in posterior.members)
+    expected = cb.predict(posterior, NEW, samples=6 if random else None, seed=3)
+    assert exported.largest_difference <= 1e-5
+    for rows in (1, 7, 33):
+        found = in_onnxruntime(exported.path, NEW[:rows])
+        of_rows = cb.predict(posterior, NEW[:rows], samples=6 if random else None, seed=3)
+        assert_agrees(found, of_rows)
+        np.testing.assert_allclose(found["probs"], expected.probs[:rows].numpy(), atol=1e-5)
+    assert not found["abstain"].any()
+
+
+@pytest.mark.parametrize("kind", ["mixed ensemble", pytest.param("mean-field", marks=pytest.mark.slow)])
+def test_torch_export(kind: str, tmp_path: Path) -> None:
+    posterior = POSTERIORS[kind]()
+    exported = cb.export(posterior, tmp_path / "model.pt2", X, samples=6)
+    files = {"calibayes": "", "card": ""}
+    module = torch.export.load(exported.path, extra_files=files).module()
+    assert_agrees({name: value.numpy() for name, value in module(NEW).items()}, cb.predict(posterior, NEW, samples=6))
+    assert_agrees({name: value.numpy() for name, value in module(NEW[:1]).items()}, cb.predict(posterior, NEW[:1], samples=6))
+    assert '"classes"' in files["calibayes"]
+
+
+def test_laplace_without_samples(tmp_path: Path) -> None:
+    posterior = laplace()
+    exported = cb.export(posterior, tmp_path / "model.onnx", X, samples="closed-form")
+    assert_agrees(in_onnxruntime(exported.path, NEW), cb.predict(posterior, NEW, samples="closed-form"))
+
+
+def test_samples_are_stacked_and_the_backbone_is_stored_once(tmp_path: Path) -> None:
+    big = nn.Sequential(nn.Linear(4, 300), nn.Tanh(), nn.Linear(300, 300), nn.Tanh(), nn.Linear(300, 3))
+    last = cb.MeanField(big, init_std=0.1, where="4.*")
+    sizes, nodes = {}, {}
+    for samples in (2, 12):
+        path = cb.export(last, tmp_path / f"{samples}.onnx", X, samples=samples).path
+        sizes[samples], nodes[samples] = path.stat().st_size, len(onnx.load(path).graph.node)
+    head = 4 * (300 * 3 + 3)
+    assert abs(nodes[2] - nodes[12]) < 5  # small constants are folded
+    assert abs(sizes[12] - sizes[2] - 10 * head) < 2_000
+    products = [node for node in onnx.load(path).graph.node if node.op_type in ("MatMul", "Gemm")]
+    shapes = [tuple(each.dims) for each in onnx.load(path).graph.initializer]
+    assert len(products) == 3
+    assert shapes.count((300, 300)) == 1
+
+
+def test_scaling_threshold_and_sets(tmp_path: Path) -> None:
+    posterior = cb.Ensemble([cb.Point(net(seed)) for seed in range(3)])
+    probs = cb.predict(posterior, X).probs
+    scaling = cb.posthoc.TemperatureScaling.of(0.2, classes=3)
+    scaled = scaling.transform(probs)
+    threshold = cb.acting.Threshold(float(scaled.amax(-1).median()), 0.9, 0.9, 40, 20, 0)
+    sets = cb.acting.PredictionSets.fit(scaled, Y, coverage=0.8, score="aps")
+    exported = cb.export(posterior, tmp_path / "model.onnx", X, posthoc=scaling, threshold=threshold, sets=sets)
+    found = in_onnxruntime(exported.path, NEW)
+    expected = scaling.transform(cb.predict(posterior, NEW).probs)
+    np.testing.assert_allclose(found["probs"], expected.numpy(), atol=1e-5)
+    np.testing.assert_array_equal(found["abstain"], ~threshold.answers(expected.amax(-1)).numpy())
+    np.testing.assert_array_equal(found["set"], sets.predict(expected).numpy())
+    assert 0 < found["abstain"].sum() < len(NEW)
+    assert found["set"].sum(1).min() >= 1
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        cb.posthoc.PlattScaling(),
+        cb.posthoc.QuadraticScaling(),
+        cb.posthoc.VectorScaling(),
+        cb.posthoc.StructuredMatrixScaling(),
+        cb.posthoc.IsotonicScaling(),
+        cb.posthoc.VennAbersScaling(),
+        cb.posthoc.AutoScaling(),
+        cb.posthoc.NoScaling(),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::calibayes.posthoc.PosthocWarning")
+def test_every_scaling(scaling: cb.posthoc.Scaling, tmp_path: Path) -> None:
+    two = nn.Linear(4, 2)
+    posterior = cb.Point(two)
+    probs = cb.predict(posterior, X).probs.double()
+    scaling.fit(probs, (X[:, 0] + X[:, 1] > 0).long())
+    exported = cb.export(posterior, tmp_path / "model.pt2", NEW, posthoc=scaling)
+    found = torch.export.load(exported.path).module()(NEW)
+    expected = scaling.transform(cb.predict(posterior, NEW, dtype=torch.float64).probs)
+    np.testing.assert_allclose(found["probs"].numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_several_inputs_by_name(tmp_path: Path) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 3), nn.Linear(2, 3)
+
+        def forward(self, a: Tensor, b: Tensor) -> Tensor:
+            return self.first(a) + self.second(b)
+
+    posterior = cb.MeanField(Two(), init_std=0.3)
+    inputs = {"a": X, "b": X[:, :2].contiguous()}
+    path = cb.export(posterior, tmp_path / "model.onnx", inputs, samples=4).path
+    found = in_onnxruntime(path, inputs["a"], inputs["b"])
+    assert_agrees(found, cb.predict(posterior, inputs, samples=4))
+
+
+class FixedRows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x).reshape(len(x), 3)
+
+
+class ByValue(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x) if float(x.sum()) > 0 else self.layer(-x)
+
+
+@pytest.mark.parametrize(("network", "hint"), [(FixedRows(), "x.shape"), (ByValue(), "torch.where")])
+def test_what_cannot_be_exported_says_why(network: nn.Module, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=hint):
+        cb.export(cb.Point(network), tmp_path / "model.onnx", X)
+    assert not list(tmp_path.iterdir())
+
+
+def test_refusals(tmp_path: Path) -> None:
+    posterior = cb.Point(net())
+    with pytest.raises(InvalidArgumentError, match=r"\.onnx or \.pt2"):
+        cb.export(posterior, tmp_path / "model.txt", X)
+    with pytest.raises(InvalidArgumentError, match="labelled rows"):
+        cb.export(posterior, tmp_path / "model.onnx", X, int8=True)
+    with pytest.raises(InvalidArgumentError, match="class_names"):
+        cb.export(posterior, tmp_path / "model.onnx", X, class_names=["a"])
+    with pytest.raises(ExportError, match="does not agree"):
+        cb.export(posterior, tmp_path / "model.onnx", 1e3 * X, tolerance=1e-12)
+    groups = cb.acting.conformal_sets(cb.predict(posterior, X).probs, Y, 0.5, per="group", groups=["a", "b"] * 20)
+    with pytest.raises(ExportError, match="groups"):
+        cb.export(posterior, tmp_path / "model.onnx", X, sets=groups)
+    assert not list(tmp_path.iterdir())
