@@ -81,6 +81,7 @@ def test_pages_show_what_they_should() -> None:
         ("comparing.md", "results/compare/table.txt"),
         ("scaling.md", "results/benchmarks/processes.txt"),
         ("scaling.md", "results/benchmarks/growth.txt"),
+        ("distil.md", "results/benchmarks/distil.txt"),
     }
 
 

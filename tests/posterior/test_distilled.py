@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import calibayes as cb
+from calibayes.posterior.abstract_posterior import Samples
 from calibayes.randomness import seeded
 
 
@@ -21,10 +22,10 @@ def inputs(count: int = 30) -> Tensor:
     return torch.randn(count, 4, generator=torch.Generator().manual_seed(2))
 
 
-def shifted(net: nn.Sequential, by: float) -> nn.Module:
+def shifted(net: nn.Module, by: float) -> nn.Module:
     """The same probabilities, with a number added to all logits."""
     with torch.no_grad():
-        net[-1].bias += by
+        net.get_parameter("2.bias").add_(by)
     return net
 
 
@@ -58,8 +59,9 @@ def test_one_pass_whatever_the_number_of_samples() -> None:
     posterior, x = cb.Distilled(network()), inputs()
     expected = cb.predict(posterior, x)
     assert not posterior.random
-    for samples in (1, 20, "mean", "closed-form"):
-        actual = cb.predict(posterior, x, samples=samples, keep_samples=True)  # type: ignore[arg-type]
+    every: tuple[Samples, ...] = (1, 20, "mean", "closed-form")
+    for samples in every:
+        actual = cb.predict(posterior, x, samples=samples, keep_samples=True)
         assert actual.samples is not None
         assert len(actual.samples) == 1
         assert torch.equal(actual.epistemic, expected.epistemic)

@@ -123,8 +123,8 @@ def distill(
     if scheduler is None:
         scheduler = partial(CosineAnnealingLR, T_max=epochs * taught.steps())
         fit_settings["scheduler_interval"] = "step"
-    settings = {"optimizer": optimizer, "scheduler": scheduler, "epochs": epochs, "batch_size": batch_size}
-    fit(student, taught, objective, seed=seed, group=group, **settings, **fit_settings)
+    fit_settings |= {"optimizer": optimizer, "scheduler": scheduler, "epochs": epochs, "batch_size": batch_size, "seed": seed}
+    fit(student, taught, objective, group=group, **fit_settings)
     return student
 
 
