@@ -76,7 +76,7 @@ def test_a_manifest_knows_model_input_options_and_costs(tmp_path: Path) -> None:
     model = table_model()
 
     def changed(**others: Any) -> list[str]:
-        given = {"model": model, "source": source, "options": {"samples": 3}, "costs": costs}
+        given: dict[str, Any] = {"model": model, "source": source, "options": {"samples": 3}, "costs": costs}
         new = manifest(**(given | others))
         return [name for name in new if new[name] != base[name]]
 

@@ -104,7 +104,7 @@ def predict_file(
     check_backend(backend)
     if backend == "local" and address is not None:
         raise InvalidArgumentError(f"Expected an address with the backend 'ray' or 'dask', but got {address!r} without one.")
-    asked = {"sets": sets, "sets_score": sets_score, "sets_by_class": sets_by_class, "certify": certify}
+    asked: dict[str, Any] = {"sets": sets, "sets_score": sets_score, "sets_by_class": sets_by_class, "certify": certify}
     scale = model.calibrated if temperature is None else temperature
     table_options, tell = TableOptions(**options), say or (lambda line: None)
     actions = RowActions(

@@ -17,7 +17,7 @@ from calibayes.files.block_prediction import BlockPredictor, PredictedBlock, pac
 from calibayes.files.prediction_shards import SHARD_BLOCKS, ShardFolder
 from calibayes.sweeps.clusters import Cluster
 from calibayes.tables import RowBlock, TableOptions
-from calibayes.wording import counted, shown_path
+from calibayes.wording import counted, shown, shown_path
 
 __all__ = ["predicted_on_cluster"]
 
@@ -36,7 +36,7 @@ def predicted_on_cluster(
 ) -> Iterator[PredictedBlock]:
     """Predict the shards that the folder does not have yet, then yield all blocks in their order.
 
-    Rows go to the workers and predictions come back, so no file needs to be visible to them. A shard that a worker could
+    Rows go to the workers and predictions come back, so they need to see no file but images. A shard that a worker could
     not predict is predicted here: so its error is that of one process, and errors come in the order of the rows.
     """
     work = _Shards(predictor, cluster, folder)
@@ -62,10 +62,12 @@ def predicted_on_cluster(
     finally:
         work.cancel()
     if work.failed:
-        for block in work.failed[min(work.failed)]:
+        shard, reason = work.failed[min(work.failed)]
+        for block in shard:
             predictor(block)
         raise WorkerDiedError(
-            "A worker could not predict rows that this process can. Do they have the same versions installed?"
+            f"A worker could not predict rows that this process can ({reason}). Do the workers have the same versions "
+            "installed, and can they read the images, if there are any?"
         )
     if problem is not None:
         raise problem
@@ -80,7 +82,7 @@ class _Shards:
 
     def __init__(self, predictor: BlockPredictor, cluster: Cluster, folder: ShardFolder) -> None:
         self.running: dict[int, list[RowBlock]] = {}
-        self.failed: dict[int, list[RowBlock]] = {}
+        self.failed: dict[int, tuple[list[RowBlock], str]] = {}  # with the reason
         self._columns, self._pickled = predictor.needs, pickle.dumps(predictor)
         self._key = hashlib.sha256(self._pickled).hexdigest()
         self._cluster, self._folder = cluster, folder
@@ -112,8 +114,8 @@ class _Shards:
         except Exception as error:
             raise self._cluster.cause(error) from None
         else:
-            if results is None:
-                self.failed[number] = shard
+            if isinstance(results, str):
+                self.failed[number] = shard, results
             else:
                 self._folder.write(number, results)
 
@@ -126,11 +128,11 @@ class _Shards:
 _own = threading.local()  # a predictor for each thread: posteriors cannot be used by two at a time
 
 
-def _predict_shard(predictor: bytes, key: str, blocks: list[Packed]) -> list[PredictedBlock] | None:
-    """Predict a shard on a worker; None if there is an error, which the process that knows the file will raise."""
+def _predict_shard(predictor: bytes, key: str, blocks: list[Packed]) -> list[PredictedBlock] | str:
+    """Predict a shard on a worker; if there is an error, return what it says: the process that knows the file will raise it."""
     if getattr(_own, "key", None) != key:
         _own.predictor, _own.key = pickle.loads(predictor), key
     try:
         return [_own.predictor(unpacked(*block)) for block in blocks]
-    except Exception:
-        return None
+    except Exception as error:
+        return shown(f"{type(error).__name__}: {error}")
