@@ -42,7 +42,7 @@ _WORDS = ("the", "cat", "dog", "sat", "on", "don't", "zoë", "the cat", "cat sat
 
 
 def text_coding(once: bool, bigrams: bool) -> TextCoding:
-    return TextCoding(("title", "body"), _WORDS if bigrams else _WORDS[:7], 30, once, bigrams)
+    return TextCoding(("title", "body"), _WORDS if bigrams else _WORDS[:7], 40, once, bigrams)
 
 
 _TEXT = {"words": 10, "classes": 3}
@@ -104,5 +104,13 @@ def model_of(networks: Sequence[nn.Module], coding: Any, **others: Any) -> Model
     settings: dict[str, Any] = {"target": "kind", "temperature": 1.3, "calibrated": True, "samples": 4, "seed": 0}
     about = {"examples": 100, "method": "network"}
     return Model(
-        **{"posterior": posterior.eval(), "classes": CLASSES, "coding": coding, "plans": (), "about": about, **settings, **others}
+        **{
+            "posterior": posterior.eval(),
+            "classes": CLASSES,
+            "coding": coding,
+            "plans": (),
+            "about": about,
+            **settings,
+            **others,
+        }
     )

@@ -26,7 +26,9 @@ def export(
         Path | None,
         option("Rows to check the file with; with their true classes, its scores are in the card.", "made-up rows"),
     ] = None,
-    int8: Annotated[bool, option("Store weights as 8-bit integers; needs --check with the true classes.", False, "--int8")] = False,
+    int8: Annotated[
+        bool, option("Store weights as 8-bit integers; needs --check with the true classes.", False, "--int8")
+    ] = False,
     int8_tolerance: Annotated[
         float | None, option("By how much NLL, ECE and error rate may grow with 8-bit weights.", "0.01")
     ] = None,

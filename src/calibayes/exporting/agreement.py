@@ -100,4 +100,6 @@ def _outsiders(rules: RowRules) -> Tensor:
 
 def _reason(scaling: Scaling | None) -> str:
     steps = type(scaling).__name__ in ("IsotonicScaling", "VennAbersScaling")
-    return " The scaling is a curve with steps, which turn rounding errors into differences. Use a temperature." if steps else ""
+    return (
+        " The scaling is a curve with steps, which turn rounding errors into differences. Use a temperature." if steps else ""
+    )

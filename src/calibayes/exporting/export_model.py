@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from calibayes.errors import InvalidArgumentError
 from calibayes.exporting.export_posterior import TOLERANCE, Exported, ExportPlan, LabelledInputs, write_export
 from calibayes.exporting.graph_files import file_kind
@@ -70,9 +68,7 @@ def export_model(
     kept = {name: trained[name] for name in ("decimal", "date_format") if trained.get(name) is not None}
     table_options = TableOptions(**{**kept, **options})
     asked = {"sets": sets, "sets_score": sets_score, "sets_by_class": sets_by_class, "certify": certify, "costs": costs}
-    actions = RowActions(
-        model, table_options, abstain_below=abstain_below, temperature=model.calibrated, samples=None, **asked
-    )
+    actions = RowActions(model, table_options, abstain_below=abstain_below, temperature=model.calibrated, samples=None, **asked)
     guarantees = actions.guarantees
     rules = RowRules(
         threshold=None if guarantees is None else guarantees.threshold,

@@ -167,7 +167,9 @@ def export(
         costs=costs,
     )
     with torch.no_grad():
-        count = predict(posterior, names.packed([each[:1] for each in names.flat(example_inputs)]), samples="mean").probs.shape[1]
+        count = predict(posterior, names.packed([each[:1] for each in names.flat(example_inputs)]), samples="mean").probs.shape[
+            1
+        ]
     classes = tuple(map(str, range(count) if class_names is None else class_names))
     if len(classes) != count:
         raise InvalidArgumentError(f"Expected {count} `class_names`, one for each output, but got {len(classes)}.")
@@ -283,7 +285,10 @@ def _completed(
     kinds = listed(dict.fromkeys(type(member).__name__ for member in members))
     predicts = f"A prediction averages {counted(len(members), 'member')} ({kinds}), samples: {plan.samples}, seed {plan.seed}."
     scaling = "No scaling is applied." if plan.scaling is None else f"Its probabilities are scaled by {plan.scaling!r}."
-    inputs = [f"`{name}` {['n', *tensor.shape[1:]]} ({str(tensor.dtype).removeprefix('torch.')})" for name, tensor in plan.tensors.items()]
+    inputs = [
+        f"`{name}` {['n', *tensor.shape[1:]]} ({str(tensor.dtype).removeprefix('torch.')})"
+        for name, tensor in plan.tensors.items()
+    ]
     where = "onnxruntime" if kind == ".onnx" else "torch.export"
     file = [
         f"Classes: {', '.join(plan.classes)}.",

@@ -145,7 +145,9 @@ def runner(data: bytes, kind: str) -> Run:
     def run_session(tensors: Sequence[Tensor]) -> Outputs:
         # An input that nothing depends on is not there.
         given = dict(zip(names, (tensor.numpy() for tensor in tensors), strict=True))
-        return {name: torch.from_numpy(np.asarray(value)) for name, value in zip(outputs, session.run(None, given), strict=True)}
+        return {
+            name: torch.from_numpy(np.asarray(value)) for name, value in zip(outputs, session.run(None, given), strict=True)
+        }
 
     return run_session
 

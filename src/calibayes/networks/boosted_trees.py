@@ -112,10 +112,10 @@ class BoostedTrees(nn.Module):
         at = (torch.arange(self.trees, device=x.device) * self.nodes).expand(x.shape[0], -1)
         for _ in range(self.depth):
             values = x.gather(1, self.feature[at])
-            left = torch.where(values.isnan(), self.missing_left[at], values <= self.threshold[at])
+            left = (values.isnan() & self.missing_left[at]) | (values <= self.threshold[at])  # NaN is never less
             if len(self.members):
                 sets = self.category_set[at]
-                left = torch.where(sets < 0, left, self._in_set(values, sets))
+                left = ((sets < 0) & left) | ((sets >= 0) & self._in_set(values, sets))
             at = self.child[2 * at + left]
         leaves = self.value[at]
         if self.classes == 2:
