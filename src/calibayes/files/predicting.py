@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibayes.checks import positive_integer
 from calibayes.data.predictions.column_names import named_score
 from calibayes.errors import InvalidArgumentError
 from calibayes.files.model import Model
@@ -85,17 +84,12 @@ def predict_file(
         say: called with each note for the user.
         options: the format of the file's text, by the names of `calibayes.tables.TableOptions`.
     """
-    if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
-    if samples is not None:
-        positive_integer("samples", samples, 1_000_000)
-    scale = model.calibrated if temperature is None else temperature
     table_options = TableOptions(**options)
     actions = RowActions(
         model,
         table_options,
         abstain_below=abstain_below,
-        temperature=scale,
+        temperature=temperature,
         samples=samples,
         sets=sets,
         sets_score=sets_score,
@@ -119,7 +113,7 @@ def predict_file(
                     say(f"Columns not used: {listed(unused)}.")
             notes.look(block)
             predictive = model.predict(block, samples=samples)
-            scaled = model.scaled(predictive) if scale else predictive.probs
+            scaled = actions.probs(predictive)
             probs = scaled.numpy()
             confidence = probs.max(1)
             columns: dict[str, Any] = {

@@ -91,6 +91,16 @@ def says_missing(cells: Any) -> Any:
     return compute.or_(compute.is_null(cells), compute.is_in(compute.utf8_lower(cells), words))
 
 
+def plain_text(value: bool | int | float, decimal: str = ".") -> str:
+    """Write a truth value or a number as a CSV file would.
+
+    Examples:
+        >>> plain_text(True), plain_text(3), plain_text(0.5, ",")
+        ('true', '3', '0,5')
+    """
+    return str(value).lower() if isinstance(value, bool) else repr(value).replace(".", decimal)
+
+
 def is_number(cell: str | None, decimal: str = ".") -> bool:
     """Return True if a cell holds a finite number."""
     return cell is not None and _COMPILED[decimal].fullmatch(cell) is not None
