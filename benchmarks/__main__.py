@@ -29,10 +29,11 @@ _SECTIONS = {
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
     "calibration-test": "benchmarks.calibration_test",
+    "serve": "benchmarks.serve",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
-_QUICK = ("peers", "fine_tuning", "tabular", "texts", "ensemble-scaling", "posthoc", "calibration-test", *_BEFORE)
+_QUICK = ("peers", "fine_tuning", "tabular", "texts", "ensemble-scaling", "posthoc", "calibration-test", "serve", *_BEFORE)
 
 
 def main() -> None:

@@ -303,7 +303,7 @@ def test_sigterm_finishes_what_is_under_way_and_a_killed_worker_is_replaced(mode
 
 
 def _wait_for(condition: Any) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 240
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.1)
