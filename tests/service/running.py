@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["Answer", "Service", "serving"]
 
-_START_SECONDS = 180  # several trainings may share the machine
+_SECONDS = 180  # several trainings may share the machine
 
 
 class Answer(NamedTuple):
@@ -45,8 +44,8 @@ class Service:
     def __init__(self, process: subprocess.Popen[str], port: int, errors: Path) -> None:
         self.process, self.port, self.errors = process, port, errors
 
-    def connect(self, seconds: float = 60) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=seconds)
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=_SECONDS)
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
         connection = self.connect()
@@ -100,7 +99,7 @@ def serving(model: Path, *words: str, **environment: str) -> Iterator[Service]:
                     errors.seek(0)
                     raise AssertionError(f"{line!r}: {errors.read()}")
                 service = Service(process, int(found[1]), Path(f"/proc/self/fd/{errors.fileno()}"))
-                _wait_until_it_answers(service)
+                assert service.ask("GET", "/health").status == 200  # waits until there is a worker
                 yield service
             finally:
                 if process.poll() is None:
@@ -109,15 +108,3 @@ def serving(model: Path, *words: str, **environment: str) -> Iterator[Service]:
                         process.wait(timeout=60)
                     finally:
                         process.kill()
-
-
-def _wait_until_it_answers(service: Service) -> None:
-    end = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            assert service.ask("GET", "/health").status == 200
-            return
-        except OSError:
-            assert service.process.poll() is None, service.errors.read_text()
-            assert time.monotonic() < end
-            time.sleep(0.2)

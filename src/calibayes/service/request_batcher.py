@@ -48,7 +48,8 @@ class RequestBatcher:
         self._small: deque[_Part] = deque()
         self._large: deque[_Part] = deque()
         self._busy = self._small_first = False
-        self._thread = ThreadPoolExecutor(1, "predictor")
+        # One thread each: more take longer to wake than small passes take.
+        self._thread = ThreadPoolExecutor(1, "predictor", torch.set_num_threads, (1,))
         one, many = (self._fastest(blank[:1].repeat(rows, *[1] * (blank.dim() - 1))) for rows in (1, _SMALL))
         self._fixed, self._per_row = one, max(0.0, (many - one) / (_SMALL - 1))
 
@@ -131,7 +132,6 @@ class RequestBatcher:
 def _outcome(predictor: RowPredictor, inputs: list[Tensor]) -> list[PredictedRows | DataError] | Exception:
     """Return the predictions, or the error: requests must get it, not the event loop."""
     try:
-        torch.set_num_threads(1)  # of this thread: others take longer to wake than small passes take
         return predictor.predict(inputs)
     except Exception as error:
         return error

@@ -19,6 +19,7 @@ __all__ = ["bound_socket", "check_packages", "run_service", "worker_app"]
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client adds up the numbers of all workers
 _START_SECONDS = 120  # that a worker may take to load everything
 _CONNECTIONS = 1024
+_BACKLOG = 2048
 _STARTUP_FAILURE = 3  # the exit code that tells uvicorn not to try again
 
 
@@ -36,6 +37,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen(_BACKLOG)  # so that connections wait while there is no worker, and are not refused
     except OSError as error:
         raise InvalidArgumentError(f"Cannot listen at {host}, port {port}: {error.strerror}. Choose another --port.") from None
     return listening
