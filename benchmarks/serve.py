@@ -127,7 +127,7 @@ def _request(path: str, body: bytes) -> bytes:
 
 
 async def _turn(port: int, request: bytes, clients: int, seconds: float) -> tuple[list[float], float]:
-    """Let clients send the same request one after the other, each on its own connection; return the seconds of each, and all."""
+    """Let clients send a request again and again, each on its own connection; return the seconds of each, and of all."""
     connections = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 24) for _ in range(clients)]
     begin = time.perf_counter()
     took: list[float] = []
@@ -172,6 +172,12 @@ def _tell_goals(report: Report, name: str, told: dict[Cell, dict[str, float]]) -
         for rows in _ROWS
         for clients in _CLIENTS[:-1]
     ]
-    report.record[f"{name}: goals"] = {"more_than_bare_ms": more, "gain_of_64_clients": gain, "worst_p99_over_median": max(tails)}
-    report.tell(f"    a single row takes {more:.2f} ms more than the bare network; 64 clients get {gain:.1f} × the answers of one;")
+    report.record[f"{name}: goals"] = {
+        "more_than_bare_ms": more,
+        "gain_of_64_clients": gain,
+        "worst_p99_over_median": max(tails),
+    }
+    report.tell(
+        f"    a single row takes {more:.2f} ms more than the bare network; 64 clients get {gain:.1f} × the answers of one;"
+    )
     report.tell(f"    p99 is at most {max(tails):.1f} × the median up to {_CLIENTS[-2]} clients")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -15,7 +17,7 @@ def net() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 3)).eval()
 
 
-POSTERIORS = {
+POSTERIORS: dict[str, Callable[[], cb.Posterior]] = {
     "point": lambda: cb.Point(net()),
     "mean field": lambda: cb.MeanField(net(), init_std=0.3),
     "points": lambda: cb.Ensemble.of(lambda seed: cb.Point(net()), members=3),

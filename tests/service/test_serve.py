@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from tests.files.guaranteed import HEADER, drawn_rows, trained
+from tests.files.guaranteed import HEADER, trained
 from tests.files.made import write_csv
+from tests.service.pets import numbers, rows_of
 from tests.service.running import Answer, Service, read, serving
 
 from calibayes.files import predict_file
@@ -39,14 +35,6 @@ def service(model: Path) -> Iterator[Service]:
     limits = ("--max-bytes", "200000", "--max-rows", "1500", "--max-seconds", "20", "--abstain-below", "0.7", "--sets", "0.9")
     with serving(model, *limits) as running:
         yield running
-
-
-def rows_of(n: int, seed: int = 3) -> list[dict[str, str]]:
-    return [dict(zip(HEADER, row, strict=True)) for row in drawn_rows(n, seed)]
-
-
-def numbers(n: int, seed: int = 3) -> list[dict[str, Any]]:
-    return [{"x": float(row["x"]), "z": float(row["z"])} for row in rows_of(n, seed)]
 
 
 def predicted_by_the_command_line(rows: list[dict[str, str]], folder: Path) -> pd.DataFrame:
@@ -200,7 +188,9 @@ def test_a_thousand_malformed_bodies_and_none_is_the_services_fault(service: Ser
             elif change == 1:
                 broken[place:place] = rng.randbytes(rng.randint(1, 8))
             elif change == 2:
-                broken[place:place] = rng.choice([b"\x00", b'"', b"[" * 2000, b"\xff\xfe", b"1e999", b"NaN", b"\r", b"\x1f\x8b"])
+                broken[place:place] = rng.choice(
+                    [b"\x00", b'"', b"[" * 2000, b"\xff\xfe", b"1e999", b"NaN", b"\r", b"\x1f\x8b"]
+                )
             else:
                 broken = broken[:place]
             broken = broken or bytearray(b" ")
@@ -236,21 +226,6 @@ def test_metrics_count_what_was_answered(service: Service) -> None:
     assert 0 < after["calibayes_abstention_rate"] < 1
 
 
-def test_rows_from_elsewhere_raise_the_alarm(model: Path) -> None:
-    with serving(model) as running:
-        for seed in range(20):
-            assert running.predict(numbers(20, seed=seed + 100)).status == 200
-            calm = running.metrics()
-        assert calm['calibayes_drift_alarm{of="confidence"}'] == 0
-        for seed in range(20):
-            rows = [{"x": 0.6 + 0.01 * row["x"], "z": 0.5} for row in numbers(20, seed=seed)]  # where all classes meet
-            assert running.predict(rows).status == 200
-            drifted = running.metrics()
-        assert calm["calibayes_drift_rows_total"] == 400
-        assert drifted['calibayes_drift_alarm{of="confidence"}'] == 1
-        assert drifted['calibayes_drift_evidence{of="confidence"}'] > 100
-
-
 def test_the_description_and_openapi_name_the_columns(service: Service) -> None:
     about = service.ask("GET", "/model").json
     assert [column["name"] for column in about["columns"]] == ["x", "z"]
@@ -266,71 +241,3 @@ def test_the_description_and_openapi_name_the_columns(service: Service) -> None:
     assert service.ask("GET", "/predict").status == 405
     page = service.ask("GET", "/")
     assert "script-src 'self'" in page.headers["content-security-policy"]
-
-
-def test_sigterm_finishes_what_is_under_way_and_a_killed_worker_is_replaced(model: Path) -> None:
-    with serving(model, "--workers", "2", "--token", "s3cret", "--max-seconds", "10") as running:
-        token = {"Authorization": "Bearer s3cret"}
-        assert running.predict(numbers(1)).status == 401
-        assert running.predict(numbers(1), Authorization="Bearer secret").status == 401
-        assert running.ask("GET", "/metrics").headers["www-authenticate"] == "Bearer"
-        assert [running.ask("GET", path).status for path in ("/", "/health", "/page.js")] == [200, 200, 200]
-        assert running.predict(numbers(1), **token).status == 200
-
-        _wait_for(lambda: len(running.workers()) == 2)
-        before = running.workers()
-        os.kill(min(before), signal.SIGKILL)
-        for _ in range(20):
-            assert running.predict(numbers(2), **token).status == 200  # the other worker answers
-        _wait_for(lambda: len(running.workers() - before) == 1)
-        text = running.ask("GET", "/metrics", **token).body.decode()
-        assert "calibayes_rows_total 41.0" in text  # what a worker counted stays counted
-
-        slow = running.connect()
-        body = json.dumps({"rows": numbers(5)}).encode()
-        slow.putrequest("POST", "/predict")
-        for name, value in {**token, "Content-Type": "application/json", "Content-Length": str(len(body))}.items():
-            slow.putheader(name, value)
-        slow.endheaders(body[:20])
-        time.sleep(0.5)
-        running.process.send_signal(signal.SIGTERM)
-        time.sleep(1)
-        slow.send(body[20:])
-        answer = read(slow.getresponse())
-        slow.close()
-        assert (answer.status, len(answer.json["rows"])) == (200, 5)
-        assert running.process.wait(timeout=60) == 0
-
-
-def _wait_for(condition: Any) -> None:
-    end = time.monotonic() + 240
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
-
-
-def test_a_slow_body_is_given_up(model: Path) -> None:
-    with serving(model, "--max-seconds", "0.5", "--max-requests", "1") as running:
-        slow = running.connect()
-        slow.putrequest("POST", "/predict")
-        slow.putheader("Content-Type", "application/json")
-        slow.putheader("Content-Length", "100")
-        slow.endheaders(b"{")
-        time.sleep(0.1)
-        busy = running.predict(numbers(1))
-        answer = read(slow.getresponse())
-        slow.close()
-        assert (answer.status, "did not arrive within 0.5 seconds" in answer.detail) == (408, True)
-        assert (busy.status, busy.headers["retry-after"]) == (503, "1")
-        assert running.predict(numbers(1)).status == 200
-
-
-def test_a_service_that_cannot_start_says_why(model: Path, service: Service, tmp_path: Path) -> None:
-    def failed(*words: str) -> str:
-        command = [sys.executable, "-m", "calibayes", "serve", *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert (done.returncode, done.stdout) == (2, "")
-        return done.stderr
-
-    assert "Choose another --port" in failed(str(model), "--port", str(service.port))
-    assert "there is no such file" in failed(str(tmp_path / "nothing.model"))

@@ -108,21 +108,21 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         openapi_extra={"requestBody": {"required": True, "content": request_schema(model)}},
     )(predict)
 
-    @app.get("/model")
     async def about() -> dict[str, Any]:
         """The columns that rows need, the classes, what is guaranteed, and the limits on requests."""
         return description(model, predictor.actions, settings)
 
-    @app.get("/health")
     async def health() -> dict[str, str]:
         """Answers if the service does; needs no token."""
         return {"status": "ok"}
 
-    @app.get("/metrics", response_class=Response)
     async def numbers() -> Response:
         """All numbers for Prometheus."""
         return Response(metrics.page(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    app.get("/model")(about)
+    app.get("/health")(health)
+    app.get("/metrics", response_class=Response)(numbers)
     for path, (name, media_type) in _PAGE.items():
         app.get(path, include_in_schema=False)(_static(name, media_type))
     return app

@@ -66,7 +66,9 @@ def _rows(body: bytes, most_rows: int) -> Sequence[dict[str, Any]]:
     if not rows:
         raise DataError("There are no rows. Send one for each example.")
     if len(rows) > most_rows:
-        raise RequestError(413, f"There are {counted(len(rows), 'row')}, but at most {most_rows:,} are taken. Send them in parts.")
+        raise RequestError(
+            413, f"There are {counted(len(rows), 'row')}, but at most {most_rows:,} are taken. Send them in parts."
+        )
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not row:
             raise DataError(f"Row {number:,}: expected an object with a value for each column, but got {shown(row)}.")

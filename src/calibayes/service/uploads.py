@@ -37,7 +37,9 @@ def ending_of(file_name: str, media_type: str) -> str:
     kind = (TABLES | IMAGES).get(media_type, "")
     if not kind:
         accepted = ", ".join(_ENDINGS)
-        raise RequestError(415, f"A file called {shown(file_name)} of the type {shown(media_type)} cannot be read: send {accepted}.")
+        raise RequestError(
+            415, f"A file called {shown(file_name)} of the type {shown(media_type)} cannot be read: send {accepted}."
+        )
     return kind
 
 

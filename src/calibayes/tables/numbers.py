@@ -71,7 +71,9 @@ def _parsed(columns: Sequence[Any], decimal: str) -> tuple[Floats, npt.NDArray[n
     if len(columns) * len(columns[0]) <= _FEW_CELLS:  # faster one by one than by Arrow, which services notice
         texts = [text for column in columns for text in column.to_pylist()]
         numbers = [_parsed_cell(text, decimal) for text in texts]
-        return np.array([math.nan if number is None else number for number in numbers]), np.array([number is not None for number in numbers])
+        return np.array([math.nan if number is None else number for number in numbers]), np.array(
+            [number is not None for number in numbers]
+        )
     import pyarrow as pa
     from pyarrow import compute
 
