@@ -25,13 +25,14 @@ OUTSIDER = 0.99
 _LEVEL = 0.01
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-_RATES = {
-    "calibayes_mean_confidence": ("calibayes_confidence", "The mean confidence of all rows."),
-    "calibayes_abstention_rate": ("calibayes_abstained", "The share of rows without a decision."),
-    "calibayes_outsider_rate": ("calibayes_outsiders", f"The share of rows with `outsider` above {OUTSIDER}."),
+_RATES = {  # the sum, the number of rows, and what their ratio is
+    "calibayes_mean_confidence": ("confidence", "rows", "The mean confidence of all rows."),
+    "calibayes_abstention_rate": ("abstained", "rows", "The share of rows without a decision."),
+    "calibayes_outsider_rate": ("outsiders", "rows", f"The share of rows with `outsider` above {OUTSIDER}."),
     "calibayes_expected_accuracy": (
-        "calibayes_expected_right",
-        "The accuracy to expect of the decisions (abstaining not counted), if confidences mean what they did in training.",
+        "expected_right",
+        "expected_rows",
+        "The accuracy to expect if every row were decided, and confidences mean what they did in training.",
     ),
 }
 
@@ -60,6 +61,7 @@ class ServiceMetrics:
         self._abstained = Counter("calibayes_abstained", "Rows without a decision.", **options)
         self._outsiders = Counter("calibayes_outsiders", f"Rows with `outsider` above {OUTSIDER}.", **options)
         self._expected = Counter("calibayes_expected_right", "Rows whose decision is expected to be right.", **options)
+        self._expected_rows = Counter("calibayes_expected_rows", "Rows for which that was computed.", **options)
         self._drift_rows = Counter("calibayes_drift_rows", "Rows in the drift test, a sample.", **options)
         self._drift = Gauge(
             "calibayes_drift_evidence",
@@ -90,20 +92,22 @@ class ServiceMetrics:
         self._seconds.labels(path).observe(seconds)
 
     def rows(self, part: PredictedRows, pass_rows: int) -> None:
-        """Note the predictions of some rows; `catch_up` counts them."""
-        self._pending.append(part)
+        """Count the predictions of some rows; what takes longer is left to `catch_up`."""
         self._pass_rows.observe(pass_rows)
+        self._rows.inc(len(part.confidence))
+        self._confidence.inc(float(part.confidence.sum()))
+        self._abstained.inc(part.abstained)
+        if part.outsider is not None:
+            self._outsiders.inc(int((part.outsider > OUTSIDER).sum()))
+        self._pending.append(part)
 
     def catch_up(self) -> None:
-        """Count the rows since the last call, and test some of them for drift."""
+        """Add the accuracy to expect of the rows since the last call, and test some of them for drift."""
         parts, self._pending = self._pending, []
         if not parts:
             return
         confidence = np.concatenate([part.confidence for part in parts]).clip(0, 1)
-        self._rows.inc(len(confidence))
-        self._confidence.inc(float(confidence.sum()))
-        self._abstained.inc(sum(part.abstained for part in parts))
-        self._outsiders.inc(sum(int((part.outsider > OUTSIDER).sum()) for part in parts if part.outsider is not None))
+        self._expected_rows.inc(len(confidence))
         self._expected.inc(len(confidence) * expected_accuracy(confidence, *self._known).accuracy)
         if self._watch is not None:
             before = self._watched
@@ -150,7 +154,6 @@ class _WithRates:
         for family in self._numbers.collect():
             totals |= {sample.name: sample.value for sample in family.samples if not sample.labels}
             yield family
-        rows = totals.get("calibayes_rows_total", 0.0)
-        for name, (counter, text) in _RATES.items():
-            if rows:
-                yield GaugeMetricFamily(name, text, value=totals.get(f"{counter}_total", 0.0) / rows)
+        for name, (counter, rows, text) in _RATES.items():
+            if count := totals.get(f"calibayes_{rows}_total", 0.0):
+                yield GaugeMetricFamily(name, text, value=totals.get(f"calibayes_{counter}_total", 0.0) / count)
