@@ -16,7 +16,8 @@ torch.set_num_threads(1)
 # A shell that starts the tests in the background has Ctrl-C ignored, by them and by all processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Doors to packages that are not installed cannot be imported: neither their examples nor their tests can be collected.
-_CLOSED = [door for door in ("lightning", "transformers") if find_spec(door) is None]
+_PACKAGES = {"lightning": "lightning", "transformers": "transformers", "service": "fastapi"}
+_CLOSED = [door for door, package in _PACKAGES.items() if find_spec(package) is None]
 collect_ignore = [f"{place}/{door}" for door in _CLOSED for place in ("src/calibayes", "tests")]
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("repeatable")

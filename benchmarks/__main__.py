@@ -31,6 +31,7 @@ _SECTIONS = {
     "tables": "benchmarks.tables",
     "calibration-test": "benchmarks.calibration_test",
     "predict": "benchmarks.predicted_files",
+    "serve": "benchmarks.serve",
 }
 _BEFORE = ("before-after", "tables")
 _DEFAULT = ["core", "posteriors", "metrics"]
@@ -44,6 +45,7 @@ _QUICK = (
     "distil",
     "calibration-test",
     "predict",
+    "serve",
     *_BEFORE,
 )
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import calibayes
-from calibayes.commands import compare, data, demo, evaluate, export, methods, predict, reproduce, sweep, train
+from calibayes.commands import compare, data, demo, evaluate, export, methods, predict, reproduce, serve, sweep, train
 from calibayes.errors import CalibayesError
 from calibayes.terminal import EXIT_INVALID_INPUT, print_error
 
@@ -62,6 +62,7 @@ for command in (
     demo.demo,
     train.train,
     predict.predict,
+    serve.serve,
     evaluate.evaluate,
     compare.compare,
     export.export,

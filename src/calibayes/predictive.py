@@ -2,7 +2,7 @@ r"""Ensemble prediction, eq. (bayesian_predictive): the average of $p(y|x,\theta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,12 @@ from calibayes.device_precision import widest_float
 from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
 from calibayes.distributed.processes import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
-from calibayes.posterior.abstract_posterior import Posterior, Samples
+from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
+from calibayes.posterior.drawn_networks import DrawnNetwork
 from calibayes.posterior.dropout_masks import dropout_layers
 from calibayes.posterior.network_outputs import entropy, logits_of
 
-__all__ = ["Predictive", "Samples", "predict", "predict_source", "samples_for"]
+__all__ = ["Predictive", "Samples", "predict", "predict_networks", "predict_source", "samples_for"]
 
 _USUAL_SAMPLES = 20
 
@@ -231,18 +232,44 @@ def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
         )
 
 
+def predict_networks(
+    posterior: Posterior,
+    networks: Sequence[DrawnNetwork],
+    x: Tensor,
+    *,
+    batch_size: int = 512,
+    dtype: torch.dtype | None = None,
+) -> Predictive:
+    """`predict` with networks that `drawn_networks` drew from the posterior before, for an input that is one tensor."""
+    batches = x.split(batch_size)
+    with torch.inference_mode():
+        outputs = (Output(each.member, [each.network(batch) for batch in batches]) for each in networks)
+        return _average(posterior.members, outputs, [len(batch) for batch in batches], False, dtype)
+
+
 def _run_block(
     posterior: Posterior, block: Sequence[Any], samples: Samples, seed: int, keep_samples: bool, dtype: torch.dtype | None
 ) -> Predictive:
     """Run all networks over a block of batches: weights are drawn, and put in place, once for the block."""
     sizes = [batch_length(inputs, "x") for inputs in block]
+    return _average(posterior.members, posterior.outputs(block, samples, seed), sizes, keep_samples, dtype)
+
+
+def _average(
+    members: Sequence[Posterior],
+    networks: Iterable[Output],
+    sizes: Sequence[int],
+    keep_samples: bool,
+    dtype: torch.dtype | None,
+) -> Predictive:
+    """Average over the outputs of the members' networks for batches of these sizes."""
     kept: list[Tensor] = []
     counts: list[int] = []  # of each member's samples
     sums: list[tuple[Tensor, Tensor]] = []  # of each member's probabilities, and of their aleatoric uncertainties
-    for member, outputs in posterior.outputs(block, samples, seed):
+    for member, outputs in networks:
         logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
         probs = logits.softmax(-1, dtype=dtype)
-        aleatoric = posterior.members[member].aleatoric(logits, probs)
+        aleatoric = members[member].aleatoric(logits, probs)
         if keep_samples:
             kept.append(probs.clone())
         if member == len(sums):

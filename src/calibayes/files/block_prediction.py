@@ -45,7 +45,6 @@ class BlockPredictor:
         actions: what is decided for each row.
         copied: the columns to copy, by their names in the output.
         samples: of the weights; those of training by default.
-        temperature: whether to scale the probabilities by the model's temperature.
         ending: of the output file, ``.csv`` or ``.parquet``.
     """
 
@@ -56,11 +55,10 @@ class BlockPredictor:
         copied: Mapping[str, str],
         *,
         samples: int | None,
-        temperature: bool,
         ending: str,
     ) -> None:
         self._model, self._actions, self._copied = model, actions, dict(copied)
-        self._samples, self._temperature, self._ending = samples, temperature, ending
+        self._samples, self._ending = samples, ending
         self._observer = BlockObserver(model, self._copied.get(LABEL))
 
     @property
@@ -73,7 +71,7 @@ class BlockPredictor:
         """Predict the rows of a block."""
         notes = self._observer.notes(block)
         predictive = self._model.predict(block, samples=self._samples)
-        scaled = self._model.scaled(predictive) if self._temperature else predictive.probs
+        scaled = self._actions.probs(predictive)
         probs = scaled.numpy()
         confidence = probs.max(1)
         columns: dict[str, Any] = {

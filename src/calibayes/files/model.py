@@ -84,14 +84,17 @@ class Model:
             frame: the rows; for images a column ``file`` with their paths.
             samples: of the weights; those of training by default.
         """
-        block = frame if isinstance(frame, RowBlock) else frame_block(frame)
-        self.check_columns(block.table.column_names)
-        inputs = self.coding.encode(block)
+        inputs = self.encode(frame if isinstance(frame, RowBlock) else frame_block(frame))
         count = samples_for(self.posterior, self.samples if samples is None else samples)
         result = predict(self.posterior, inputs, samples=count, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
         if not bool(result.probs.isfinite().all()):
             raise ModelFileError("The model's weights are so large that its probabilities are not finite. Train it again.")
         return result
+
+    def encode(self, block: RowBlock) -> Tensor:
+        """Return the inputs of the network for rows; raise a `DataError` that lists missing columns, or names a bad cell."""
+        self.check_columns(block.table.column_names)
+        return self.coding.encode(block)
 
     def scaled(self, predictive: Predictive) -> Tensor:
         """Return the probabilities with the temperature applied; decisions are the same."""

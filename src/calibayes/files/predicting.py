@@ -96,11 +96,8 @@ def predict_file(
         say: called with each note for the user.
         options: the format of the file's text, by the names of `calibayes.tables.TableOptions`.
     """
-    if abstain_below is not None and not 0 <= abstain_below <= 1:
-        raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
-    for name, number in (("samples", samples), ("workers", workers)):
-        if number is not None:
-            positive_integer(name, number, 1_000_000)
+    if workers is not None:
+        positive_integer("workers", workers, 1_000_000)
     check_backend(backend)
     if backend == "local" and address is not None:
         raise InvalidArgumentError(f"Expected an address with the backend 'ray' or 'dask', but got {address!r} without one.")
@@ -126,7 +123,7 @@ def predict_file(
             model.check_columns(first.table.column_names)
             copied = _copied_columns(model, first.table, source, target, keep)
             _tell_unused(model, first.table.column_names, copied, tell)
-            predictor = BlockPredictor(model, actions, copied, samples=samples, temperature=scale, ending=ending)
+            predictor = BlockPredictor(model, actions, copied, samples=samples, ending=ending)
             every = chain([first], blocks)
             if shards is not None:
                 results = _predicted_in_shards(predictor, every, shards, tell, backend, address, workers)

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
+from calibayes.acting.cost_thresholds import CostThreshold
 from calibayes.acting.guarantee_request import GuaranteeRequest
 from calibayes.acting.guarantees import Guarantees, decisions_by_cost
+from calibayes.acting.thresholds import ClassThresholds, Threshold
+from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.files.guarantee_settings import request_of
 from calibayes.files.model import Model
+from calibayes.posthoc import TemperatureScaling
 from calibayes.predictive import Predictive
 from calibayes.tables import TableOptions
+from calibayes.wording import shown
 
-__all__ = ["RowActions", "joined_set"]
+__all__ = ["RowActions", "RowDecisions", "joined_set"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RowDecisions:
+    """What is decided for some rows.
+
+    Attributes:
+        decisions: a class or an action for each; empty where there is none.
+        abstained: whether there is none.
+        by_cost: abstained because that has the least expected cost.
+        below: abstained because the confidence is below a threshold by hand.
+        sets: whether each class is in the set, ``[n, K]``; None without sets.
+    """
+
+    decisions: npt.NDArray[np.object_]
+    abstained: npt.NDArray[np.bool_]
+    by_cost: npt.NDArray[np.bool_]
+    below: npt.NDArray[np.bool_]
+    sets: npt.NDArray[np.bool_] | None
 
 
 @final
@@ -27,7 +53,7 @@ class RowActions:
         model: a trained model.
         table_options: the format of the text of a file of costs.
         abstain_below: a confidence by hand, instead of a certified threshold.
-        temperature: whether probabilities are scaled by the model's temperature.
+        temperature: whether probabilities are scaled by the model's temperature; as the model says if None.
         samples: of the weights, if other than the model's own.
         asked: ``sets``, ``sets_score``, ``sets_by_class``, ``certify`` and ``costs``; what is left out is as in training.
     """
@@ -37,13 +63,19 @@ class RowActions:
         model: Model,
         table_options: TableOptions,
         *,
-        abstain_below: float | None,
-        temperature: bool,
-        samples: int | None,
+        abstain_below: float | None = None,
+        temperature: bool | None = None,
+        samples: int | None = None,
         **asked: Any,
     ) -> None:
+        if abstain_below is not None and not 0 <= abstain_below <= 1:
+            raise InvalidArgumentError(f"Expected `abstain_below` to lie between 0 and 1, but got {abstain_below!r}.")
+        if samples is not None:
+            positive_integer("samples", samples, 1_000_000)
         self.notes: list[str] = []
         self._model, self.below = model, abstain_below
+        scaled = model.calibrated if temperature is None else temperature
+        self._scaling = TemperatureScaling.of(model.temperature, len(model.classes)) if scaled else None
         typed = {name for name in ("sets", "certify") if asked.get(name) is not None}
         if abstain_below is not None and "certify" in typed:
             raise InvalidArgumentError(
@@ -51,7 +83,7 @@ class RowActions:
             )
         random = any(member.random for member in model.posterior.members)
         same_samples = not random or samples in (None, model.samples)
-        same = same_samples and temperature == model.calibrated
+        same = same_samples and scaled == model.calibrated
         base = None if model.set_aside is None else model.set_aside.request
         if base is not None and abstain_below is not None:
             base = replace(base, certify=None, costs=None)
@@ -76,32 +108,65 @@ class RowActions:
         certified = self.guarantees is not None and self.guarantees.threshold is not None
         return self.below is not None or certified or (self.costs is not None and self.costs.abstain_cost is not None)
 
-    def columns(self, probs: Tensor) -> tuple[dict[str, Any], int]:
-        """Return the columns ``decision``, ``abstain`` if rows may be left without one, and ``set`` if there are sets.
+    def probs(self, predictive: Predictive) -> Tensor:
+        """Return the probabilities to decide by, with or without the temperature."""
+        return predictive.probs if self._scaling is None else self._scaling.transform(predictive.probs)
 
-        Also return the number of rows without a decision.
-        """
+    def decide(self, probs: Tensor) -> RowDecisions:
+        """Decide for rows with these probabilities ``[n, K]``."""
         names: Any = np.array(self._model.classes, dtype=object)
-        unsure = np.zeros(len(probs), dtype=bool)
+        nobody = np.zeros(len(probs), dtype=bool)
+        by_cost, below, uncertified, sets = nobody, nobody, nobody, None
         if self.costs is None:
             decisions = names[probs.argmax(1).numpy()]
         else:
             actions = decisions_by_cost(probs, self.costs)
             decisions = np.array(actions.named, dtype=object)
-            unsure |= actions.abstained.numpy()
+            by_cost = actions.abstained.numpy()
         if self.below is not None:
-            unsure |= probs.amax(1).numpy() < self.below
-        answers = None if self.guarantees is None else self.guarantees.answers(probs)
-        if answers is not None:
-            unsure |= ~answers.numpy()
-        decisions[unsure] = ""
-        found = {"decision": decisions}
+            below = probs.amax(1).numpy() < self.below
+        if self.guarantees is not None:
+            answers = self.guarantees.answers(probs)
+            uncertified = nobody if answers is None else ~answers.numpy()
+            sets = None if self.guarantees.sets is None else self.guarantees.sets.predict(probs).numpy()
+        abstained = by_cost | below | uncertified
+        decisions[abstained] = ""
+        return RowDecisions(decisions, abstained, by_cost, below, sets)
+
+    def columns(self, probs: Tensor) -> tuple[dict[str, Any], int]:
+        """Return the columns ``decision``, ``abstain`` if rows may be left without one, and ``set`` if there are sets.
+
+        Also return the number of rows without a decision.
+        """
+        rows = self.decide(probs)
+        found = {"decision": rows.decisions}
         if self.abstains:
-            found["abstain"] = np.where(unsure, "true", "false").astype(object)
-        if self.guarantees is not None and self.guarantees.sets is not None:
-            sets = self.guarantees.sets.predict(probs).numpy()
-            found["set"] = np.array([joined_set(names[row]) for row in sets], dtype=object)
-        return found, int(unsure.sum())
+            found["abstain"] = np.where(rows.abstained, "true", "false").astype(object)
+        if rows.sets is not None:
+            names: Any = np.array(self._model.classes, dtype=object)
+            found["set"] = np.array([joined_set(names[row]) for row in rows.sets], dtype=object)
+        return found, int(rows.abstained.sum())
+
+    def reason(self, rows: RowDecisions, row: int, probs: Tensor) -> str:
+        """Say in a sentence why a row was left without a decision, given its own probabilities ``[K]``."""
+        confidence = f"The confidence, {float(probs.amax()):.4g},"
+        if rows.below[row]:
+            return f"{confidence} is below {self.below:.4g}, the lowest that was asked for."
+        if rows.by_cost[row]:
+            return "Abstaining has the least expected cost."
+        assert self.guarantees is not None
+        threshold = self.guarantees.threshold
+        if isinstance(threshold, ClassThresholds):
+            threshold = threshold.thresholds[int(probs.argmax())]
+            confidence = f"The confidence in {shown(self._model.classes[int(probs.argmax())])}, {float(probs.amax()):.4g},"
+        assert threshold is not None
+        if threshold.value is None:
+            return threshold.statement
+        if isinstance(threshold, CostThreshold):
+            assert self.costs is not None
+            cost = float(decisions_by_cost(probs[None], self.costs).expected_cost)
+            return f"The expected cost, {cost:.4g}, is not below {threshold.value:.4g}, up to which {_target(threshold)}."
+        return f"{confidence} is not above {threshold.value:.4g}, from which {_target(threshold)}."
 
     def outsider(self, predictive: Predictive) -> dict[str, Any]:
         """Return the column ``outsider``, if the model has rows to compare with."""
@@ -123,6 +188,13 @@ def joined_set(names: Any) -> str:
         ('cat|dog', 'a\\|b|c\\\\d')
     """
     return "|".join(str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names)
+
+
+def _target(threshold: Threshold | CostThreshold) -> str:
+    if isinstance(threshold, CostThreshold):
+        return f"a mean cost of at most {threshold.cost:.4g} is certified"
+    article = "an" if threshold.measure == "accuracy" else "a"
+    return f"{article} {threshold.measure} of {100 * threshold.accuracy:.4g} % is certified"
 
 
 def _check_calibrated(model: Model, same_samples: bool, same: bool, samples: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -59,12 +60,12 @@ class TableCoding:
     columns: tuple[InputColumn, ...]
     raw: bool = False
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
         """The columns that must be present."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of inputs of an example."""
         return sum(self._widths)
@@ -75,7 +76,7 @@ class TableCoding:
             return [column.width for column in self.columns]
         return [len(DATE_PARTS) if isinstance(column, DateColumn) else 1 for column in self.columns]
 
-    @property
+    @cached_property
     def places(self) -> dict[str, range]:
         """The inputs that each column becomes."""
         starts = np.cumsum([0, *self._widths]).tolist()

@@ -17,12 +17,21 @@ from calibayes.posterior.network_outputs import mean_logits
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.randomness import derived_seed, seeded
 
-__all__ = ["Ensemble", "member_seed"]
+__all__ = ["Ensemble", "member_samples", "member_seed"]
 
 
 def member_seed(seed: int, member: int) -> int:
     """The seed of one member: that of the ensemble for the first, one derived from it for every other."""
     return seed if member == 0 else derived_seed(seed, "member", member)
+
+
+def member_samples(
+    members: Sequence[NetworkPosterior], samples: Samples, seed: int
+) -> Iterator[tuple[NetworkPosterior, Samples, int]]:
+    """Yield each member with its share of the samples, rounded up, and its seed."""
+    each = samples if isinstance(samples, str) else -(-samples // len(members))
+    for index, member in enumerate(members):
+        yield member, each, member_seed(seed, index)
 
 
 @final
@@ -140,9 +149,8 @@ class Ensemble(Posterior):
 
     def outputs(self, block: Sequence[Any], samples: Samples, seed: int) -> Iterator[Output]:
         """Yield what every member's networks return, one member after the other."""
-        each = samples if isinstance(samples, str) else -(-samples // len(self.parts))
-        for index, member in enumerate(self.members):
-            for output in member.outputs(block, each, member_seed(seed, index)):
+        for index, (member, own, own_seed) in enumerate(member_samples(self.members, samples, seed)):
+            for output in member.outputs(block, own, own_seed):
                 yield output._replace(member=index)
 
     @contextmanager

@@ -102,6 +102,13 @@ class Skeleton:
                 owner[key] = placeholder
         return outputs
 
+    def holding(self, values: Mapping[str, Tensor]) -> nn.Module:
+        """A network in the present mode that holds these very tensors, for predictions only: nothing in it is a parameter."""
+        module = _copied(self.module, {})
+        for name, owner, key in _places(module):
+            owner[key] = values[name].detach()
+        return module
+
     def filled(self, values: Mapping[str, Tensor], trainable: Iterable[str]) -> nn.Module:
         """An ordinary network with these values."""
         chosen = set(trainable)

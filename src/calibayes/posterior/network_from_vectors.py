@@ -86,6 +86,10 @@ class NetworkFromVectors(nn.Module, ABC):
         """`call` for many inputs with the same weights, which are put in place once."""
         return self._run(vectors, (split_inputs(each) for each in inputs), None)
 
+    def network_at(self, vectors: Sequence[Tensor]) -> nn.Module:
+        """A network for predictions that holds these weights themselves, in the mode of the posterior."""
+        return self._skeleton.holding(self.values(vectors))
+
     def trained_names(self) -> list[str]:
         """All names of the weights that are not frozen."""
         return [name for choice in self.choices if choice.role != "frozen" for name in choice.names]

@@ -213,23 +213,30 @@ class NetworkPosterior(NetworkFromVectors, Posterior, ABC):
         if samples == "closed-form":
             yield Output(0, [self.closed_form(to_device(each, self.device)) for each in block])
             return
-        count = 1 if samples == "mean" or not self.random else samples
-        device, features = self.device, None
-        with self.fixed():
-            for s in range(count):
-                generator = generator_for(device, seed, "predict", s)
-                vectors = self.mean_vectors() if samples == "mean" else self.draw(generator)
-                with nullcontext() if samples == "mean" else self.one_network(generator):
-                    inputs = (to_device(each, device) for each in block)
-                    if self.head is None or count == 1:
+        count, device, features = self.draws_of(samples), self.device, None
+        for vectors, generator in self.draws(samples, seed):
+            with nullcontext() if samples == "mean" else self.one_network(generator):
+                inputs = (to_device(each, device) for each in block)
+                if self.head is None or count == 1:
+                    outputs = self.calls(vectors, inputs)
+                elif features is None:
+                    with self.head.recorded(self._skeleton) as recorded:
                         outputs = self.calls(vectors, inputs)
-                    elif features is None:
-                        with self.head.recorded(self._skeleton) as recorded:
-                            outputs = self.calls(vectors, inputs)
-                        features = recorded.features(outputs)
-                    else:
-                        outputs = self._skeleton.calls(self.values(vectors), features, self.head.name)
-                    yield Output(0, outputs)
+                    features = recorded.features(outputs)
+                else:
+                    outputs = self._skeleton.calls(self.values(vectors), features, self.head.name)
+                yield Output(0, outputs)
+
+    def draws_of(self, samples: Samples) -> int:
+        """Return how many networks a prediction with so many samples has."""
+        return 1 if isinstance(samples, str) or not self.random else samples
+
+    def draws(self, samples: Samples, seed: int) -> Iterator[tuple[list[Tensor], torch.Generator]]:
+        """Yield the weights of each network of a prediction, and the generator that drew them."""
+        with self.fixed():
+            for s in range(self.draws_of(samples)):
+                generator = generator_for(self.device, seed, "predict", s)
+                yield (self.mean_vectors() if samples == "mean" else self.draw(generator)), generator
 
     # --- on disk ---
 

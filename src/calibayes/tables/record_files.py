@@ -17,6 +17,7 @@ from typing import Any, final
 from calibayes.errors import DataError
 from calibayes.extras import require_package
 from calibayes.tables.formats import file_problem, is_utf8, named_errors, not_in_encoding, open_lines
+from calibayes.tables.numbers import plain_text
 from calibayes.tables.options import TableOptions
 from calibayes.tables.table_file import SAMPLE_ROWS, RowBlock, TableFile, record_blocks
 from calibayes.wording import shown
@@ -51,11 +52,6 @@ class _RecordFile(TableFile):
     @final
     def blocks(self, columns: Sequence[str] | None = None, numbers: Set[str] = frozenset()) -> Generator[RowBlock, None, None]:
         yield from record_blocks(self, (cells for _, cells in self.records()), columns, numbers)
-
-    @final
-    def plain_text(self, value: bool | int | float) -> str:
-        """Write a truth value or a number as a CSV file would."""
-        return str(value).lower() if isinstance(value, bool) else repr(value).replace(".", self.options.decimal)
 
 
 @final
@@ -108,7 +104,7 @@ class JsonLinesFile(_RecordFile):
                 raise self._wrong(line, what)
             return value
         if isinstance(value, int | float):
-            return self.plain_text(value)
+            return plain_text(value, self.options.decimal)
         what = f"{shown(name)} holds a {'list' if isinstance(value, list) else 'nested object'}. Give it one value."
         raise self._wrong(line, what)
 
@@ -164,7 +160,7 @@ class ExcelFile(_RecordFile):
             return None
         if isinstance(value, bool | float):
             whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-            return self.plain_text(int(value) if whole else value)
+            return plain_text(int(value) if whole else value, self.options.decimal)
         if isinstance(value, datetime) and value.time() == time():
             return value.date().isoformat()
         return str(value)

@@ -1,0 +1,103 @@
+"""Rows in JSON, read strictly: what is not a row of plain values is refused with a message that says where."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from calibayes.errors import DataError
+from calibayes.service.request_errors import RequestError
+from calibayes.tables import RowBlock, TableOptions, UnnamedRows
+from calibayes.tables.formats import is_utf8
+from calibayes.tables.numbers import plain_text
+from calibayes.wording import counted, shown, type_name
+
+__all__ = ["json_rows"]
+
+_FORM = 'Send an object like {"rows": [{"size": 1.5, "colour": "red"}]}.'
+
+
+def json_rows(body: bytes, options: TableOptions, most_rows: int) -> RowBlock:
+    r"""Return the rows of a JSON body as a table of texts, as a file of JSON lines with the same rows would give.
+
+    Columns are those of the first row; what a later row leaves out is missing, as null is.
+
+    Examples:
+        >>> block = json_rows(b'{"rows": [{"size": 1.5, "wild": true}, {"size": null}]}', TableOptions(), 10)
+        >>> block.table.to_pydict()
+        {'size': ['1.5', None], 'wild': ['true', None]}
+    """
+    import pyarrow as pa
+
+    source = UnnamedRows(None, options)
+    rows = _rows(body, most_rows)
+    names = list(rows[0])
+    for name in names:
+        if not is_utf8(name):
+            raise DataError(f"The name {shown(name)} holds half a character. Write it whole.")
+    known = set(names)
+    for number, row in enumerate(rows):
+        if not row.keys() <= known:
+            extra = next(name for name in row if name not in known)
+            raise source.problem(f"{shown(extra)} is not among the names of the first row. Give it null there.", number)
+    columns = {name: [_cell(row.get(name), number, name, source) for number, row in enumerate(rows)] for name in names}
+    table = pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items() if name.strip()})
+    return RowBlock(table, np.arange(len(rows)), source)
+
+
+def _rows(body: bytes, most_rows: int) -> Sequence[dict[str, Any]]:
+    try:
+        value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_constant)
+    except DataError:
+        raise  # of one of the hooks; it is a ValueError, too
+    except UnicodeDecodeError as error:
+        raise DataError(f"The body is not UTF-8 text ({shown(error)}). Send JSON in UTF-8.") from None
+    except RecursionError:
+        raise DataError(f"The body is nested too deeply. {_FORM}") from None
+    except ValueError as error:
+        raise DataError(f"The body is not JSON ({shown(error)}). {_FORM}") from None
+    rows = value.get("rows") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or set(value) != {"rows"} or not isinstance(rows, list):
+        raise DataError(f"Expected an object with a list 'rows' and nothing else, but got {type_name(value)}. {_FORM}")
+    if not rows:
+        raise DataError("There are no rows. Send one for each example.")
+    if len(rows) > most_rows:
+        raise RequestError(
+            413, f"There are {counted(len(rows), 'row')}, but at most {most_rows:,} are taken. Send them in parts."
+        )
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict) or not row:
+            raise DataError(f"Row {number:,}: expected an object with a value for each column, but got {shown(row)}.")
+    return rows
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"The name {shown(twice)} occurs more than once in an object. Give it one value.")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise DataError(f"{name} is not a value in JSON. Send null for a missing number.")
+
+
+def _cell(value: Any, row: int, name: str, source: UnnamedRows) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if not is_utf8(value):
+            raise source.problem(f"{shown(value)} holds half a character. Write it whole, or leave it out.", row, name)
+        return value
+    if isinstance(value, list | dict):
+        kind = "list" if isinstance(value, list) else "nested object"
+        raise source.problem(f"the value is a {kind}. Give it one value.", row, name)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise source.problem("the number is infinite. Send null if it stands for a missing value.", row, name)
+    return plain_text(value, source.options.decimal)
