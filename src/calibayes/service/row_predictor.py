@@ -74,9 +74,7 @@ class RowPredictor:
 
     def _predictive(self, inputs: Tensor) -> Predictive:
         if self._networks is not None:
-            return predict_networks(
-                self.model.posterior, self._networks, inputs, batch_size=BATCH_ROWS, dtype=torch.float64
-            )
+            return predict_networks(self.model.posterior, self._networks, inputs, batch_size=BATCH_ROWS, dtype=torch.float64)
         model, samples = self.model, self._samples
         return predict(model.posterior, inputs, samples=samples, batch_size=BATCH_ROWS, seed=model.seed, dtype=torch.float64)
 
