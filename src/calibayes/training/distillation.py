@@ -55,8 +55,8 @@ def distill(
     constant), where $t$ are the teacher's probabilities, $E$ and $A$ its epistemic and aleatoric uncertainty, $p$ the
     student's probabilities and $s$ the share of its entropy that it states to be epistemic; see `Distilled`.
 
-    No labels are needed, so inputs that nobody has labelled are welcome. They help: on its own training data the teacher
-    disagrees less than it will on new ones, and a student that has seen these alone understates the uncertainty.
+    No labels are needed, so inputs that nobody has labelled are welcome: a teacher that has fitted its training data closely
+    disagrees about them in another way than about new ones.
 
     Args:
         posterior: the teacher, trained: an `Ensemble`, or anything else that `calibayes.predict` takes. It is not changed.
