@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
 
-__all__ = ["frequent_words", "sequences", "words"]
+__all__ = ["frequent_words", "sequences", "word_places", "words"]
 
 # All printable ASCII characters but letters, digits and the apostrophe, as Keras's Tokenizer filters them.
 _SEPARATORS = '!"#$%&()*+,-./:;<=>?@[\\]^_`{|}~'
@@ -46,12 +46,21 @@ def frequent_words(texts: Iterable[Sequence[str]], count: int) -> tuple[str, ...
     return tuple(word for _, word in ordered[:count])
 
 
+def word_places(vocabulary: Sequence[str]) -> dict[str, int]:
+    """Return the index of each word, counted from 1."""
+    return {word: index for index, word in enumerate(vocabulary, start=1)}
+
+
 def sequences(
-    texts: Sequence[Sequence[str]], vocabulary: Sequence[str], length: int, keep: Literal["start", "end"] = "end"
+    texts: Sequence[Sequence[str]],
+    vocabulary: Sequence[str] | Mapping[str, int],
+    length: int,
+    keep: Literal["start", "end"] = "end",
 ) -> Tensor:
     """Return word indices ``[n, length]`` (int64), counted from 1; shorter texts are padded with zeros at their start.
 
-    Words outside the vocabulary are left out. Of longer texts the ``"start"`` or the ``"end"`` is kept.
+    Words outside the vocabulary, a list or what `word_places` made of it, are left out. Of longer texts the ``"start"`` or
+    the ``"end"`` is kept.
 
     Examples:
         >>> sequences([["to", "be", "or", "not"], ["be"]], ("be", "not", "to"), length=2)
@@ -61,7 +70,7 @@ def sequences(
     positive_integer("length", length)
     if keep not in ("start", "end"):
         raise InvalidArgumentError(f"Expected `keep` to be 'start' or 'end', but got {keep!r}.")
-    places = {word: index for index, word in enumerate(vocabulary, start=1)}
+    places = vocabulary if isinstance(vocabulary, Mapping) else word_places(vocabulary)
     indices = np.zeros((len(texts), length), dtype=np.int64)
     for row, text in zip(indices, texts, strict=True):
         known = list(filter(None, map(places.get, text)))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from calibayes.data.word_indices import frequent_words, sequences
+from calibayes.data.word_indices import frequent_words, sequences, word_places
 from calibayes.errors import DataError
 from calibayes.files.checked_fields import Fields
 from calibayes.files.settings import DataSettings
@@ -73,14 +74,17 @@ class TextCoding:
         return torch.cat([self._indices(part) for part in parts], 1)
 
     def _indices(self, texts: list[list[str]]) -> Tensor:
-        known = set(self.vocabulary)
-        words = ([word for word in text if word in known] for text in texts)
+        words = ([word for word in text if word in self._index_of] for text in texts)
         kept = [list(dict.fromkeys(text)) if self.once else text for text in words]
-        return sequences(kept, self.vocabulary, self.length, keep="start")
+        return sequences(kept, self._index_of, self.length, keep="start")
+
+    @cached_property
+    def _index_of(self) -> dict[str, int]:
+        return word_places(self.vocabulary)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, for a file."""
-        values = {**vars(self), "columns": list(self.columns), "vocabulary": list(self.vocabulary)}
+        values = {**asdict(self), "columns": list(self.columns), "vocabulary": list(self.vocabulary)}
         if not self.bigrams:
             del values["bigrams"]  # a file as versions without them read it
         return {"kind": self.kind, **values}
