@@ -22,6 +22,7 @@ from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
 from calibayes.posterior.drawn_networks import DrawnNetwork
 from calibayes.posterior.dropout_masks import dropout_layers
 from calibayes.posterior.network_outputs import entropy, logits_of
+from calibayes.posterior.network_posterior import NetworkPosterior
 
 __all__ = ["Predictive", "Samples", "predict", "predict_networks", "predict_source", "samples_for"]
 
@@ -256,7 +257,7 @@ def _run_block(
 
 
 def _average(
-    members: Sequence[Posterior],
+    members: Sequence[NetworkPosterior],
     networks: Iterable[Output],
     sizes: Sequence[int],
     keep_samples: bool,

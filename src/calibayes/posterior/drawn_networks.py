@@ -52,7 +52,9 @@ def drawn_networks(
         if own == "closed-form" or member.head is not None or not _weights_are_all(member):
             return None
         with member.evaluating():
-            for vectors, _ in member.draws(own, own_seed):
+            for vectors, generator in member.draws(own, own_seed):
+                if own != "mean" and member.masks(generator) is not None:
+                    return None
                 size += sum(vector.nbytes for vector in vectors)
                 if size > most_bytes:
                     return None
