@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +12,16 @@ import torch
 from tests.exporting.models import NETWORKS, model_of, random_network, random_trees
 from tests.files.made import rows, write_csv
 
-from calibayes.errors import InvalidArgumentError
+from calibayes.errors import ExportError, InvalidArgumentError
 from calibayes.exporting import export_model
+from calibayes.exporting.graph_files import runner
+from calibayes.exporting.int8 import quantized
 from calibayes.exporting.reader import Classifier
+from calibayes.exporting.rows_to_check import generated_rows
 from calibayes.files import Model, predict_file
 from calibayes.files.training import train
 from calibayes.networks.boosted_trees import BoostedTrees
+from calibayes.tables import TableOptions
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -29,8 +34,6 @@ QUICK = ("table-network", "text-network", "small-cnn")
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in NETWORKS])
 def test_every_network(name: str, tmp_path: Path) -> None:
     model = model_of([random_network(name, seed) for seed in range(2)], NETWORKS[name][0])
-    probs = model.posterior.members[0](torch.zeros(2, *_shape(model), dtype=_type(model)))
-    assert probs.shape == (2, 3)
     done = export_model(model, tmp_path / "model.onnx")  # raises where it does not agree
     assert done.rows >= 32
     assert done.largest_difference <= 1e-5
@@ -53,7 +56,7 @@ def test_trees_of_different_sizes_are_stacked_beside_networks(tmp_path: Path) ->
 @pytest.fixture(scope="module")
 def guaranteed(tmp_path_factory: pytest.TempPathFactory) -> Model:
     path = write_csv(tmp_path_factory.mktemp("data") / "data.csv", rows(400))
-    settings = {"scheme": "bnn", "epochs": 4, "hidden": [8], "folds": 2, "predictive_samples": 4}
+    settings: dict[str, Any] = {"scheme": "bnn", "epochs": 4, "hidden": [8], "folds": 2, "predictive_samples": 4}
     return train(path, target="kind", sets=0.9, certify="accuracy=0.9,certainty=0.8", **settings).model
 
 
@@ -90,7 +93,7 @@ def test_the_card_has_data_scores_reliability_and_settings(guaranteed: Model, tm
     assert properties["card"] == card
 
 
-def test_8_bit_weights_are_measured_and_refused_where_they_cost_too_much(tmp_path: Path) -> None:
+def test_8_bit_weights_are_measured(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "data.csv", rows(300))
     model = train(path, target="kind", scheme="fnn", epochs=4, hidden=[64, 64], folds=2).model
     done = export_model(model, tmp_path / "model.onnx", check=path, int8=True, int8_tolerance=0.05)
@@ -104,6 +107,18 @@ def test_8_bit_weights_are_measured_and_refused_where_they_cost_too_much(tmp_pat
     assert "8-bit" in done.card.read_text()
 
 
+def test_8_bit_weights_are_refused_where_they_cost_too_much(tmp_path: Path) -> None:
+    model = model_of([random_network("table-mlp", 0)], NETWORKS["table-mlp"][0])
+    path = export_model(model, tmp_path / "model.onnx").path
+    rows = generated_rows(model, TableOptions())
+    kept, effect = quantized(path.read_bytes(), [rows.tensor], torch.zeros(len(rows.tensor), dtype=torch.int64), 1.0)
+    before, after = (runner(each, ".onnx")([rows.tensor])["probs"] for each in (path.read_bytes(), kept))
+    unlucky = (after - before).argmin(-1)  # the class that loses most
+    with pytest.raises(ExportError, match=r"cost more than the 0 that is allowed: NLL \d.*ECE.*accuracy"):
+        quantized(path.read_bytes(), [rows.tensor], unlucky, 0.0)
+    assert effect.rows == len(rows.tensor)
+
+
 def test_8_bit_weights_need_labelled_rows(tmp_path: Path) -> None:
     model = model_of([random_network("table-mlp", 0)], NETWORKS["table-mlp"][0])
     with pytest.raises(InvalidArgumentError, match="labelled rows"):
@@ -113,14 +128,3 @@ def test_8_bit_weights_need_labelled_rows(tmp_path: Path) -> None:
 def _records(path: Path) -> list[dict[str, str]]:
     with path.open() as stream:
         return list(csv.DictReader(stream))
-
-
-def _shape(model: Model) -> tuple[int, ...]:
-    coding = model.coding
-    if coding.kind == "table":
-        return (coding.width,)
-    return (coding.length,) if coding.kind == "text" else (coding.channels, coding.size, coding.size)
-
-
-def _type(model: Model) -> torch.dtype:
-    return {"table": torch.float32, "text": torch.int64, "images": torch.uint8}[model.coding.kind]

@@ -167,7 +167,8 @@ def test_several_inputs_by_name(tmp_path: Path) -> None:
             self.first, self.second = nn.Linear(4, 3), nn.Linear(2, 3)
 
         def forward(self, a: Tensor, b: Tensor) -> Tensor:
-            return self.first(a) + self.second(b)
+            logits: Tensor = self.first(a) + self.second(b)
+            return logits
 
     posterior = cb.MeanField(Two(), init_std=0.3)
     inputs = {"a": X, "b": X[:, :2].contiguous()}
@@ -182,7 +183,8 @@ class FixedRows(nn.Module):
         self.layer = nn.Linear(4, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x).reshape(len(x), 3)
+        logits: Tensor = self.layer(x).reshape(len(x), 3)
+        return logits
 
 
 class ByValue(nn.Module):
@@ -191,7 +193,8 @@ class ByValue(nn.Module):
         self.layer = nn.Linear(4, 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.layer(x) if float(x.sum()) > 0 else self.layer(-x)
+        logits: Tensor = self.layer(x) if float(x.sum()) > 0 else self.layer(-x)
+        return logits
 
 
 @pytest.mark.parametrize(("network", "hint"), [(FixedRows(), "x.shape"), (ByValue(), "torch.where")])

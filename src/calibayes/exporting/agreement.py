@@ -72,13 +72,13 @@ def check_agreement(
                     f"{len(value)}, more than {tolerance:g}. Nothing was written.{_reason(scaling)}"
                 )
     # A number next to a threshold may be rounded to the other side of it: then the file must be right about its own.
-    exact, own = (rules.expected(each, predictive) for each in (probs, found["probs"].double()))
+    exact, rounded = (rules.expected(each, predictive) for each in (probs, found["probs"].double()))
     for name, value in exact.items():
         given = found[name]
         if name == "outsider":
             wrong = (given - value).abs() > 1e-3 + 1 / (1 + len(_outsiders(rules)))
         else:
-            wrong = (given != value) & (given != own[name])
+            wrong = (given != value) & (given != rounded[name])
         if bool(wrong.any()):
             row = int(wrong.nonzero()[0, 0])
             raise ExportError(

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from calibayes.errors import InvalidArgumentError
-from calibayes.exporting.export_posterior import TOLERANCE, Exported, ExportPlan, LabelledInputs, write_export
 from calibayes.exporting.graph_files import file_kind
 from calibayes.exporting.int8 import INT8_TOLERANCE
-from calibayes.exporting.model_card import ModelCard, reliability_lines, score_lines
+from calibayes.exporting.model_card import ModelCard, reliability_lines, score_lines, shown_number
 from calibayes.exporting.predictive_graph import InputNames
 from calibayes.exporting.row_rules import RowRules
 from calibayes.exporting.rows_to_check import described_rows, generated_rows, rows_of_file
 from calibayes.exporting.table_rows import TableRows
+from calibayes.exporting.write_export import TOLERANCE, Exported, ExportPlan, LabelledInputs, write_export
 from calibayes.files.model import Model
 from calibayes.files.row_actions import RowActions
 from calibayes.files.settings import TrainSettings
@@ -115,7 +115,7 @@ def _card(model: Model, actions: RowActions, checked: str) -> ModelCard:
     scores, aside = about.get("scores"), model.set_aside
     columns = listed(model.coding.needs)
     inputs = {"table": f"Columns: {columns}.", "text": f"Texts in {columns}.", "images": "Images in files."}
-    attempts = [f"- {each.get('title')}: NLL {each.get('nll')}, {each.get('result')}" for each in about.get("tried", [])]
+    attempts = [f"- {each.get('title')}: NLL {shown_number(each.get('nll'))}" for each in about.get("tried", [])]
     return ModelCard(
         title=f"A classifier of {model.target}",
         data=[

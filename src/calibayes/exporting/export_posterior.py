@@ -2,101 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 
-import calibayes
 from calibayes.acting.cost_thresholds import CostThreshold
 from calibayes.acting.guarantee_request import CostTable
 from calibayes.acting.prediction_sets import PredictionSets
 from calibayes.acting.thresholds import ClassThresholds, Threshold
-from calibayes.atomic_file import atomic_file
-from calibayes.checks import integer, number_of_samples, positive
-from calibayes.errors import ExportError, InvalidArgumentError
-from calibayes.exporting.agreement import check_agreement, run_in_batches
-from calibayes.exporting.graph_files import file_kind, graph_bytes, runner, with_properties
-from calibayes.exporting.int8 import INT8_TOLERANCE, Int8Effect, quantized
-from calibayes.exporting.model_card import ModelCard, reliability_lines, score_lines, scores_of_rows
-from calibayes.exporting.predictive_graph import InputNames, PredictiveGraph, network_stacks
-from calibayes.exporting.row_rules import RowRules, TracedRules
-from calibayes.exporting.traced_scaling import traced_scaling
+from calibayes.checks import integer, number_of_samples
+from calibayes.errors import InvalidArgumentError
+from calibayes.exporting.int8 import INT8_TOLERANCE
+from calibayes.exporting.model_card import ModelCard
+from calibayes.exporting.predictive_graph import InputNames
+from calibayes.exporting.row_rules import RowRules
+from calibayes.exporting.write_export import TOLERANCE, Exported, ExportPlan, LabelledInputs, write_export
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posthoc import Scaling
 from calibayes.predictive import predict
-from calibayes.wording import counted, listed
 
-__all__ = ["TOLERANCE", "ExportPlan", "Exported", "LabelledInputs", "export", "write_export"]
-
-TOLERANCE = 1e-5
-"""The largest difference between an exported file and calibayes that is accepted."""
-
-
-@dataclass(frozen=True)
-class Exported:
-    """What was written.
-
-    Attributes:
-        path: the file.
-        card: the model card, in Markdown, beside it.
-        others: further files beside it, such as a reader of rows.
-        outputs: the names of what the file says about each row.
-        rows: the number of rows that it was checked on.
-        largest_difference: between its numbers and those of calibayes for these rows.
-        int8: what 8-bit weights do, if they were asked for.
-    """
-
-    path: Path
-    card: Path
-    others: tuple[Path, ...]
-    outputs: tuple[str, ...]
-    rows: int
-    largest_difference: float
-    int8: Int8Effect | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledInputs:
-    """Inputs of a file, one tensor for each of its names, and the true classes of their rows."""
-
-    tensors: Sequence[Tensor]
-    labels: Tensor
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExportPlan:
-    """Everything that goes into a file.
-
-    Attributes:
-        posterior: what predicts.
-        inputs: of the posterior, for the rows to check with.
-        tensors: of the file, for the same rows, by name.
-        names: of the inputs, and how the network takes them.
-        classes: their names.
-        samples: of the weights.
-        seed: of the samples.
-        scaling: of the averaged probabilities.
-        rules: for decisions and sets.
-        before: the step from the file's inputs to the posterior's.
-        labelled: rows to measure on.
-    """
-
-    posterior: Posterior
-    inputs: Any
-    tensors: dict[str, Tensor]
-    names: InputNames
-    classes: tuple[str, ...]
-    samples: Samples
-    seed: int
-    scaling: Scaling | None
-    rules: RowRules
-    before: nn.Module | None = None
-    labelled: LabelledInputs | None = None
+__all__ = ["export"]
 
 
 def export(
@@ -189,72 +116,6 @@ def export(
     return write_export(plan, Path(path), card, int8=int8, int8_tolerance=int8_tolerance, tolerance=tolerance)
 
 
-def write_export(
-    plan: ExportPlan,
-    path: Path,
-    card: ModelCard,
-    *,
-    int8: bool = False,
-    int8_tolerance: float = INT8_TOLERANCE,
-    tolerance: float = TOLERANCE,
-    rows: Mapping[str, Any] | None = None,
-) -> Exported:
-    """Write a file and its card, after all checks.
-
-    Args:
-        plan: everything that goes into the file.
-        path: of the file.
-        card: what is known of the model; what is known of the file is added here.
-        int8: store weights as 8-bit integers.
-        int8_tolerance: by how much scores may get worse for that.
-        tolerance: the largest difference to calibayes that is accepted.
-        rows: a description of how rows become inputs, for the reader beside the file.
-    """
-    kind = file_kind(path)
-    positive("tolerance", tolerance)
-    if int8 and (kind != ".onnx" or plan.labelled is None):
-        what = "a file that ends in .onnx" if kind != ".onnx" else "labelled rows to measure calibration on"
-        raise InvalidArgumentError(f"8-bit weights need {what}, but got {str(path) if kind != '.onnx' else 'none'!r}.")
-    tensors = list(plan.tensors.values())
-    with plan.posterior.evaluating():
-        graph = _graph(plan)
-        data = graph_bytes(graph, [tensor[:8] for tensor in tensors], list(plan.tensors), kind)
-    checked = {"samples": plan.samples, "seed": plan.seed, "scaling": plan.scaling, "rules": plan.rules}
-    gap = check_agreement(runner(data, kind), tensors, plan.inputs, plan.posterior, tolerance=tolerance, **checked)  # type: ignore[arg-type]
-    effect = None
-    if int8 and plan.labelled is not None:
-        data, effect = quantized(data, plan.labelled.tensors, plan.labelled.labels, int8_tolerance)
-    outputs = runner(data, kind)([tensor[:1] for tensor in tensors])
-    card = _completed(card, plan, kind, data, gap, effect, list(outputs))
-    description = {
-        "classes": plan.classes,
-        "actions": plan.rules.actions(plan.classes),
-        "inputs": {name: [None, *tensor.shape[1:]] for name, tensor in plan.tensors.items()},
-        "outputs": list(outputs),
-        "samples": plan.samples,
-        "seed": plan.seed,
-        "version": calibayes.__version__,
-        **({} if rows is None else {"rows": rows}),
-    }
-    properties = {"calibayes": json.dumps(description, ensure_ascii=False), "card": card.text()}
-    data = with_properties(data, kind, properties)
-    card_path, others = path.with_suffix(".md"), list[Path]()
-    _write(path, data)
-    _write(card_path, properties["card"].encode())
-    if rows is not None:
-        others = [path.with_suffix(".json"), path.with_name("reader.py")]
-        _write(others[0], json.dumps(description, ensure_ascii=False, indent=1).encode())
-        _write(others[1], Path(__file__).with_name("reader.py").read_bytes())
-    return Exported(path, card_path, tuple(others), tuple(outputs), len(tensors[0]), gap, effect)
-
-
-def _graph(plan: ExportPlan) -> PredictiveGraph:
-    few = plan.names.packed([tensor[:2] for tensor in plan.names.flat(plan.inputs)])
-    stacks = network_stacks(plan.posterior, plan.samples, plan.seed, few)
-    scaling = None if plan.scaling is None else traced_scaling(plan.scaling)
-    return PredictiveGraph(stacks, plan.names, TracedRules(plan.rules, len(plan.classes)), scaling, plan.before).eval()
-
-
 def _labelled(names: InputNames, inputs: Any, labels: Any) -> LabelledInputs:
     tensors = names.flat(inputs)
     targets = torch.as_tensor(labels)
@@ -269,44 +130,3 @@ def _abstains(by_hand: bool, rules: RowRules) -> list[str]:
         lines.append(f"It abstains below a confidence of {rules.below:g}, which was set by hand: nothing is guaranteed.")
     lines += [each.statement for each in (rules.threshold, rules.sets) if each is not None]
     return lines or ["It never abstains: no threshold was exported."]
-
-
-def _completed(
-    card: ModelCard, plan: ExportPlan, kind: str, data: bytes, gap: float, effect: Int8Effect | None, outputs: list[str]
-) -> ModelCard:
-    """Add what is known of the file, and the scores of labelled rows, which are those of the file itself."""
-    if plan.labelled is not None:
-        probs = run_in_batches(runner(data, kind), plan.labelled.tensors)["probs"].double()
-        labels = plan.labelled.labels
-        found = score_lines(scores_of_rows(probs, labels, plan.classes), "the rows given at export, by this file")
-        card = replace(card, scores=[*card.scores, *found])
-        card = replace(card, reliability=[*card.reliability, *reliability_lines(probs, labels, "the rows given at export")])
-    members = plan.posterior.members
-    kinds = listed(dict.fromkeys(type(member).__name__ for member in members))
-    predicts = f"A prediction averages {counted(len(members), 'member')} ({kinds}), samples: {plan.samples}, seed {plan.seed}."
-    scaling = "No scaling is applied." if plan.scaling is None else f"Its probabilities are scaled by {plan.scaling!r}."
-    inputs = [
-        f"`{name}` {['n', *tensor.shape[1:]]} ({str(tensor.dtype).removeprefix('torch.')})"
-        for name, tensor in plan.tensors.items()
-    ]
-    where = "onnxruntime" if kind == ".onnx" else "torch.export"
-    file = [
-        f"Classes: {', '.join(plan.classes)}.",
-        f"Inputs: {', '.join(inputs)}. Outputs: {', '.join(f'`{name}`' for name in outputs)}; uncertainties are in nats, before "
-        "a scaling.",
-        f"Checked in {where} on {counted(len(next(iter(plan.tensors.values()))), 'row')} before it was written: the largest "
-        f"difference to calibayes was {gap:.1e}.",
-    ]
-    if effect is not None:
-        file.append(f"Weights are 8-bit integers: {effect}.")
-        if plan.rules.threshold is not None or plan.rules.sets is not None:
-            file.append("Thresholds and sets were calibrated before that: what they guarantee holds for the original weights.")
-    return replace(card, method=[*card.method, f"{predicts} {scaling}"], file=[*card.file, *file])
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        with atomic_file(path) as unfinished:
-            unfinished.write_bytes(data)
-    except OSError as error:
-        raise ExportError(f"{str(path)!r} cannot be written: {error.strerror or error}. Does its folder exist?") from error

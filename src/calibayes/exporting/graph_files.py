@@ -89,7 +89,8 @@ def _traced(graph: PredictiveGraph, examples: Sequence[Tensor]) -> torch.export.
         if node.target is torch.ops.aten._assert_tensor_metadata.default:
             operations.erase_node(node)
     program.graph_module.recompile()
-    return program.run_decompositions({})
+    decomposed: torch.export.ExportedProgram = program.run_decompositions({})
+    return decomposed
 
 
 def _onnx_bytes(program: torch.export.ExportedProgram, names: Sequence[str], outputs: Sequence[str]) -> bytes:
@@ -99,8 +100,8 @@ def _onnx_bytes(program: torch.export.ExportedProgram, names: Sequence[str], out
         data: bytes = exported.model_proto.SerializeToString()
     except ValueError as error:
         raise ExportError(
-            f"The graph has more than {_MOST_BYTES:,} bytes, the most that one ONNX file can hold. Use fewer `samples` or members, "
-            f"or a file that ends in {_PT2}."
+            f"The graph has more than {_MOST_BYTES:,} bytes, the most that one ONNX file can hold. Use fewer `samples` or "
+            f"members, or a file that ends in {_PT2}."
         ) from error
     return data
 

@@ -84,8 +84,8 @@ def quantized(data: bytes, tensors: Sequence[Tensor], labels: Tensor, tolerance:
         )
     if not effect.accepted:
         raise ExportError(
-            f"8-bit weights cost more than the {tolerance:g} that is allowed: {effect}. Nothing was written. Leave int8 out, or "
-            "allow more."
+            f"8-bit weights cost more than the {tolerance:g} that is allowed: {effect}. Nothing was written. Leave int8 out, "
+            "or allow more."
         )
     return smaller, effect
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from calibayes.metrics import evaluate, reliability_bins
 from calibayes.metrics.score_table import as_json_numbers
 
-__all__ = ["ModelCard", "reliability_lines", "score_lines", "scores_of_rows"]
+__all__ = ["ModelCard", "reliability_lines", "score_lines", "scores_of_rows", "shown_number"]
 
 _SHOWN = {"accuracy": "accuracy", "nll": "NLL", "brier": "Brier score", "ece": "ECE"}
 _BINS = 10
@@ -79,8 +79,8 @@ def score_lines(scores: Mapping[str, Any], rows: str) -> list[str]:
     table = [f"| | score | {100 * level:g} % interval |" if level else "| | score | |", "|---|---|---|"]
     for name, title in _SHOWN.items():
         low_high = scores.get("intervals", {}).get(name)
-        ends = f"{_number(low_high[0])} to {_number(low_high[1])}" if low_high else ""
-        table.append(f"| {title} | {_number(scores.get(name))} | {ends} |")
+        ends = f"{shown_number(low_high[0])} to {shown_number(low_high[1])}" if low_high else ""
+        table.append(f"| {title} | {shown_number(scores.get(name))} | {ends} |")
     return [f"Measured on {rows} ({scores.get('n', 0):,} examples).", "\n".join(table)]
 
 
@@ -95,5 +95,6 @@ def reliability_lines(probs: Tensor, labels: Tensor, rows: str) -> list[str]:
     return [f"By confidence, on {rows}:", "\n".join(table)]
 
 
-def _number(value: Any) -> str:
+def shown_number(value: Any) -> str:
+    """A score as people write it; those that are not numbers are texts in JSON."""
     return f"{value:.4f}" if isinstance(value, int | float) else "–" if value is None else str(value)

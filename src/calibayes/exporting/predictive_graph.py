@@ -106,12 +106,15 @@ class PredictiveGraph(nn.Module):
             if isinstance(stack, NetworkStack):
                 stack.repetition = repetition
 
+    def _stacks(self) -> list[NetworkStack | ClosedFormNetwork]:
+        return list(self.stacks)  # type: ignore[arg-type]
+
     def forward(self, *tensors: Tensor) -> dict[str, Tensor]:
         """The outputs by name; uncertainties are in nats, before a scaling."""
         inputs = self._names.packed(tensors if self.before is None else [self.before(*tensors)])
         members = 0
         sums: list[Tensor] = []
-        for stack in self.stacks:
+        for stack in self._stacks():
             probs = stack(inputs).double().softmax(-1)
             of_members = probs.mean(1)
             entropies = _entropy(probs).mean(1)

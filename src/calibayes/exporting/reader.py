@@ -71,8 +71,8 @@ def row_inputs(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 
     Args:
         description: of the rows, ``rows`` in ``model.json``.
-        rows: with texts, numbers or nothing (None) in the columns of tables and texts; for images an array of bytes in ``file``,
-            or the name of a file (which needs Pillow).
+        rows: with texts, numbers or nothing (None) in the columns of tables and texts; for images an array of bytes in
+            ``file``, or the name of a file (which needs Pillow).
     """
     kind = description["kind"]
     if kind == "table":
@@ -83,7 +83,7 @@ def row_inputs(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
 
 
 def _table(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    columns = []
+    columns: list[list[Any]] = []
     for column in description["columns"]:
         cells = [row[column["name"]] for row in rows]
         if column["kind"] == "category":
@@ -168,7 +168,7 @@ def _indices(texts: Iterable[Sequence[str]], places: Mapping[str, int], length: 
     return np.array(rows, dtype=np.int64).reshape(-1, length)
 
 
-def _pixels(description: Mapping[str, Any], image: Any) -> np.ndarray:
+def _pixels(description: Mapping[str, Any], image: Any) -> Any:
     """Bytes ``[channels, size, size]`` of an image."""
     channels, size = description["channels"], description["size"]
     if not isinstance(image, np.ndarray):
@@ -182,7 +182,7 @@ def _pixels(description: Mapping[str, Any], image: Any) -> np.ndarray:
     return image
 
 
-def _opened(path: Any, channels: int, size: int) -> np.ndarray:
+def _opened(path: Any, channels: int, size: int) -> Any:
     """An image file upright, on white, resized to a square."""
     from PIL import Image, ImageOps
 

@@ -74,8 +74,9 @@ def masked_layers(network: nn.Module, layers: Iterable[str], keys: MaskKeys) -> 
     """Let dropout layers, given by name, drop units in evaluation mode: the same ones in every batch.
 
     A unit is a feature of a table or sequence (at all positions alike), an element of a map of any other shape, a channel
-    where the layer drops channels, or what a `MaskableLayer` says. Whether it is dropped depends on the keys, which are those of
-    the layer's name and of how often it was called before in the same pass of the whole network, and on the unit's place.
+    where the layer drops channels, or what a `MaskableLayer` says. Whether it is dropped depends on the keys, which are
+    those of the layer's name and of how often it was called before in the same pass of the whole network, and on the unit's
+    place.
     """
     calls: Counter[str] = Counter()
     noises: dict[tuple[Any, ...], tuple[Tensor, Tensor | None]] = {}
