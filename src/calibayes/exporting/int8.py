@@ -91,6 +91,7 @@ def quantized(data: bytes, tensors: Sequence[Tensor], labels: Tensor, tolerance:
 
 
 def _dynamic(data: bytes) -> bytes:
+    import onnx
     import onnxruntime
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -100,7 +101,9 @@ def _dynamic(data: bytes) -> bytes:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         options.optimized_model_filepath = str(folded)  # with weights that are constants, not transposed ones
         onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-        quantize_dynamic(folded, out, op_types_to_quantize=_QUANTIZED, weight_type=QuantType.QInt8)
+        model = onnx.load(folded)
+        del model.graph.value_info[:]  # shapes from before, which some weights no longer have
+        quantize_dynamic(model, out, op_types_to_quantize=_QUANTIZED, weight_type=QuantType.QInt8)
         return out.read_bytes()
 
 

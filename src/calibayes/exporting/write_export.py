@@ -181,9 +181,10 @@ def _completed(
     where = "onnxruntime" if kind == ".onnx" else "torch.export"
     file = [
         f"Classes: {', '.join(plan.classes)}.",
-        f"Inputs: {', '.join(inputs)}. Outputs: {', '.join(f'`{name}`' for name in outputs)}; uncertainties are in nats, before "
-        "a scaling.",
-        f"Checked in {where} on {counted(rows, 'row')} before it was written: the largest difference to calibayes was {gap:.1e}.",
+        f"Inputs: {', '.join(inputs)}. Outputs: {', '.join(f'`{name}`' for name in outputs)}; uncertainties are in nats, "
+        "before a scaling.",
+        f"Checked in {where} on {counted(rows, 'row')} before it was written: the largest difference to calibayes was "
+        f"{gap:.1e}.",
     ]
     if effect is not None:
         file.append(f"After that check, weights became 8-bit integers: {effect}.")
