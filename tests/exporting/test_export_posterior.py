@@ -46,6 +46,7 @@ POSTERIORS: dict[str, Callable[[], cb.Posterior]] = {
     "last layer": lambda: cb.MeanField(net(), init_std=0.3, where="3.*"),
     "swag": swag,
     "dropout": lambda: cb.MCDropout(net()),
+    "distilled": lambda: cb.Distilled(net()),
     "laplace": laplace,
     "ensemble of points": lambda: cb.Ensemble([cb.Point(net(seed)) for seed in range(3)]),
     "ensemble of mean fields": lambda: cb.Ensemble([cb.MeanField(net(seed), init_std=0.3) for seed in range(3)]),

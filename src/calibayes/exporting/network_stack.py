@@ -17,13 +17,14 @@ from calibayes.posterior.flat import split_inputs
 from calibayes.posterior.network_posterior import NetworkPosterior
 from calibayes.randomness import generator_for
 
-__all__ = ["ClosedFormNetwork", "DrawnNetworks", "NetworkStack", "Repetition", "drawn_networks"]
+__all__ = ["Aleatoric", "ClosedFormNetwork", "DrawnNetworks", "NetworkStack", "Repetition", "drawn_networks"]
 
 Repetition = Literal["vectorized", "loop", "unrolled"]
 """How a graph runs networks that differ in their weights: side by side in larger operations, one after the other in a loop, or
 by operations for each, where neither is possible; their weights are stacked in any case."""
 
 Values = dict[str, Tensor]
+Aleatoric = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +76,12 @@ class NetworkStack(nn.Module):
     Args:
         members: with the same `DrawnNetworks.layout`.
         inputs: a few examples, to find out which dropout layers are called how often.
+        aleatoric: the aleatoric uncertainty of logits and their probabilities, as the members' posterior has it.
     """
 
-    def __init__(self, members: Sequence[DrawnNetworks], inputs: Any) -> None:
+    def __init__(self, members: Sequence[DrawnNetworks], inputs: Any, aleatoric: Aleatoric) -> None:
         super().__init__()
+        self.aleatoric = aleatoric
         first = members[0]
         self._structure = (first.structure,)  # not a part of this module: it has no weights
         self.members = len(members)
@@ -155,6 +158,7 @@ class ClosedFormNetwork(nn.Module):
     def __init__(self, member: NetworkPosterior) -> None:
         super().__init__()
         self._member = (member,)
+        self.aleatoric: Aleatoric = member.aleatoric
 
     def forward(self, inputs: Any) -> Tensor:
         """Logits ``[1, 1, n, K]``."""

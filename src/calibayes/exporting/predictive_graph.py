@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from calibayes.errors import ExportError, InvalidArgumentError
-from calibayes.exporting.network_stack import ClosedFormNetwork, NetworkStack, Repetition, drawn_networks
+from calibayes.exporting.network_stack import Aleatoric, ClosedFormNetwork, NetworkStack, Repetition, drawn_networks
 from calibayes.exporting.padded_trees import same_size
 from calibayes.exporting.row_rules import TracedRules
 from calibayes.exporting.traced_scaling import TracedScaling
@@ -49,7 +49,7 @@ class InputNames:
         return tuple(tensors) if self._kind else tensors[0]
 
 
-def network_stacks(posterior: Posterior, samples: Samples, seed: int, inputs: Any) -> list[nn.Module]:
+def network_stacks(posterior: Posterior, samples: Samples, seed: int, inputs: Any) -> list[NetworkStack | ClosedFormNetwork]:
     """The networks that `calibayes.predict` runs: a stack for each architecture, and members with a closed form."""
     for member in posterior.members:
         if type(member).one_network is not NetworkPosterior.one_network:
@@ -57,18 +57,22 @@ def network_stacks(posterior: Posterior, samples: Samples, seed: int, inputs: An
                 f"A {type(member).__name__} fixes by code of its own (`one_network`) what is random in a sample, which cannot "
                 "be written to a file. Override `masks` instead, if it is dropout."
             )
-    found: list[nn.Module] = []
-    drawn = []
+    found: list[NetworkStack | ClosedFormNetwork] = []
+    drawn, members = [], []
     each = samples if isinstance(samples, str) else -(-samples // len(posterior.members))
     for index, member in enumerate(posterior.members):
         if each == "closed-form" and member.random:
             found.append(ClosedFormNetwork(member))
         else:
             drawn.append(drawn_networks(member, "mean" if each == "closed-form" else each, member_seed(seed, index)))
-    layouts: dict[str, list[Any]] = {}
-    for networks in same_size(drawn):
-        layouts.setdefault(networks.layout, []).append(networks)
-    return [*found, *(NetworkStack(alike, inputs) for alike in layouts.values())]
+            members.append(member)
+    alike: dict[tuple[str, Any], list[Any]] = {}
+    aleatoric: dict[tuple[str, Any], Aleatoric] = {}
+    for member, networks in zip(members, same_size(drawn), strict=True):
+        key = (networks.layout, type(member).aleatoric)
+        alike.setdefault(key, []).append(networks)
+        aleatoric.setdefault(key, member.aleatoric)
+    return [*found, *(NetworkStack(networks, inputs, aleatoric[key]) for key, networks in alike.items())]
 
 
 class PredictiveGraph(nn.Module):
@@ -115,9 +119,10 @@ class PredictiveGraph(nn.Module):
         members = 0
         sums: list[Tensor] = []
         for stack in self._stacks():
-            probs = stack(inputs).double().softmax(-1)
+            logits = stack(inputs).double()
+            probs = logits.softmax(-1)
             of_members = probs.mean(1)
-            entropies = _entropy(probs).mean(1)
+            entropies = stack.aleatoric(logits, probs).mean(1)
             weight = stack.members / len(of_members)  # a single one may stand for several that are all the same
             own = [weight * of_members.sum(0), weight * entropies.sum(0)]
             sums = own if not sums else [total + each for total, each in zip(sums, own, strict=True)]
