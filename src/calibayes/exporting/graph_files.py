@@ -167,6 +167,8 @@ def quiet() -> Iterator[None]:
 
 
 def _explained(error: Any) -> str:
+    while error.__cause__ is not None:  # exporters wrap the one that says something
+        error = error.__cause__
     text = " ".join(str(error).split())
     hint = "Look for operations in the network that neither torch.export nor ONNX have."
     if "specialized" in text or "Constraints violated" in text:
