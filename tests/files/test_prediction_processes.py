@@ -128,10 +128,10 @@ def test_ctrl_c_ends_all_processes_and_leaves_nothing_behind(tmp_path: Path) -> 
 def test_a_small_file_starts_no_processes_and_a_large_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calibayes.files.prediction_processes.cores", lambda: 7)
     for name, size, expected in (
-        ("a.csv", 49_999_999, 1),
-        ("b.csv", 50_000_000, 7),
-        ("c.csv.gz", 10_000_000, 7),
-        ("d.parquet", 9_999_999, 1),
+        ("a.csv", 99_999_999, 1),
+        ("b.csv", 100_000_000, 7),
+        ("c.csv.gz", 20_000_000, 7),
+        ("d.parquet", 19_999_999, 1),
     ):
         with (tmp_path / name).open("wb") as file:
             file.truncate(size)

@@ -20,7 +20,7 @@ from calibayes.tables import RowBlock, TableOptions
 
 __all__ = ["default_workers", "predicted_by_processes"]
 
-_LARGE, _LARGE_PACKED, _MANY_FILES = 50_000_000, 10_000_000, 2_000
+_LARGE, _LARGE_PACKED, _MANY_FILES = 100_000_000, 20_000_000, 2_000
 _PACKED = (".gz", ".parquet", ".xlsx")
 _AHEAD = 3  # blocks for each process that are read before they are needed
 
