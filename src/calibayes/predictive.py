@@ -255,7 +255,8 @@ def _average(networks: Iterable[Output], sizes: Sequence[int], keep_samples: boo
     counts: list[int] = []  # of each member's samples
     sums: list[tuple[Tensor, Tensor]] = []  # of each member's probabilities, and of their entropies
     for member, outputs in networks:
-        logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
+        batches = [logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)]
+        logits = batches[0] if len(batches) == 1 else torch.cat(batches)
         probs = logits.softmax(-1, dtype=dtype)
         if keep_samples:
             kept.append(probs.clone())
@@ -266,11 +267,12 @@ def _average(networks: Iterable[Output], sizes: Sequence[int], keep_samples: boo
             counts[member] += 1
             sums[member][0].add_(probs)
             sums[member][1].add_(_entropy(probs))
-    means = [(probs / count, entropies / count) for (probs, entropies), count in zip(sums, counts, strict=True)]
+    means = [each if count == 1 else (each[0] / count, each[1] / count) for each, count in zip(sums, counts, strict=True)]
     stacked = torch.stack(kept) if kept else None
     if len(means) == 1:
         return Predictive(*means[0], stacked)
-    columns = [*zip(*means, strict=True), [_entropy(probs) for probs, _ in means]]
+    entropies = [each[1] if count == 1 else _entropy(each[0]) for each, count in zip(means, counts, strict=True)]
+    columns = [*zip(*means, strict=True), entropies]
     probs, aleatoric, members_entropy = (sum(each[1:], each[0]) / len(means) for each in columns)
     return Predictive(probs, aleatoric, stacked, members_entropy)
 
