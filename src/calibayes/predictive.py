@@ -268,7 +268,8 @@ def _average(
     counts: list[int] = []  # of each member's samples
     sums: list[tuple[Tensor, Tensor]] = []  # of each member's probabilities, and of their aleatoric uncertainties
     for member, outputs in networks:
-        logits = torch.cat([logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)])
+        batches = [logits_of(out, size) for out, size in zip(outputs, sizes, strict=True)]
+        logits = batches[0] if len(batches) == 1 else torch.cat(batches)
         probs = logits.softmax(-1, dtype=dtype)
         aleatoric = members[member].aleatoric(logits, probs)
         if keep_samples:
@@ -280,7 +281,7 @@ def _average(
             counts[member] += 1
             sums[member][0].add_(probs)
             sums[member][1].add_(aleatoric)
-    means = [(probs / count, aleatoric / count) for (probs, aleatoric), count in zip(sums, counts, strict=True)]
+    means = [each if count == 1 else (each[0] / count, each[1] / count) for each, count in zip(sums, counts, strict=True)]
     stacked = torch.stack(kept) if kept else None
     if len(means) == 1:
         return Predictive(*means[0], stacked)
