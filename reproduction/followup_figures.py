@@ -63,6 +63,7 @@ def _tradeoff(ax: Axes, source: str, parts: Sequence[PartResults]) -> None:
         )
     ax.set(xlabel=f"detection probability, outsiders of\n{source}", ylabel="ECE of insiders")
     ax.set_ylim(bottom=0)
+    ax.locator_params(axis="x", nbins=4)  # more labels would run into each other
     percent_axis(ax.xaxis)
     percent_axis(ax.yaxis)
 
