@@ -70,7 +70,10 @@ class ConformalScore:
             scores = 1 - probs
         else:
             # Among equally probable classes the first comes first, as in an argmax.
-            ordered, order = torch.sort(probs, dim=-1, descending=True, stable=True)
+            if torch.compiler.is_exporting():  # ONNX has no stable sort, but the same order is its rule for the largest
+                ordered, order = probs.topk(probs.shape[-1], sorted=True)
+            else:
+                ordered, order = torch.sort(probs, dim=-1, descending=True, stable=True)
             share = self._shares(probs)
             rank = torch.arange(1, probs.shape[-1] + 1, dtype=torch.float64).expand_as(probs)
             by_rank = rank - 1 + share if self.name == "top-k" else ordered.cumsum(-1) - (1 - share) * ordered
