@@ -50,6 +50,7 @@ def test_trees_of_different_sizes_are_stacked_beside_networks(tmp_path: Path) ->
     assert done.largest_difference <= 1e-5
     assert isinstance(networks[0], BoostedTrees)
     shapes = [tuple(each.dims) for each in onnx.load(done.path).graph.initializer]
+    assert b"calibayes/exporting" not in done.path.read_bytes()  # no paths of this machine
     assert 2 * 9 * 15 in [int(np.prod(shape)) for shape in shapes]  # the nodes of all trees of both members in one tensor
 
 
@@ -98,6 +99,10 @@ def test_8_bit_weights_are_measured(tmp_path: Path) -> None:
     model = train(path, target="kind", scheme="fnn", epochs=4, hidden=[64, 64], folds=2).model
     done = export_model(model, tmp_path / "model.onnx", check=path, int8=True, int8_tolerance=0.05)
     assert done.int8 is not None
+    weights = onnx.load(done.path).graph.initializer
+    integers = sum(int(np.prod(each.dims)) for each in weights if each.data_type == onnx.TensorProto.INT8)
+    every = sum(int(parameter.numel()) for parameter in model.posterior.parameters())
+    assert integers > 0.8 * every
     assert done.int8.bytes_after < 0.6 * done.int8.bytes_before
     assert done.path.stat().st_size < done.int8.bytes_before
     probs = [each["probs"]["large"] for each in Classifier(done.path).predict(_records(path))]
@@ -117,6 +122,14 @@ def test_8_bit_weights_are_refused_where_they_cost_too_much(tmp_path: Path) -> N
     with pytest.raises(ExportError, match=r"cost more than the 0 that is allowed: NLL \d.*ECE.*accuracy"):
         quantized(path.read_bytes(), [rows.tensor], unlucky, 0.0)
     assert effect.rows == len(rows.tensor)
+
+
+def test_trees_have_no_weights_to_make_smaller(tmp_path: Path) -> None:
+    model = model_of([random_trees(0), random_trees(1)], NETWORKS["table-mlp"][0])
+    path = export_model(model, tmp_path / "model.onnx").path
+    rows = generated_rows(model, TableOptions())
+    with pytest.raises(ExportError, match="matrices and convolutions"):
+        quantized(path.read_bytes(), [rows.tensor], torch.zeros(len(rows.tensor), dtype=torch.int64), 1.0)
 
 
 def test_8_bit_weights_need_labelled_rows(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from calibayes.acting.cost_thresholds import CostThreshold
-from calibayes.acting.guarantee_request import CostTable
+from calibayes.acting.guarantee_request import CostTable, GuaranteeRequest
+from calibayes.acting.guarantees import Guarantees
 from calibayes.acting.prediction_sets import PredictionSets
 from calibayes.acting.thresholds import ClassThresholds, Threshold
 from calibayes.checks import integer, number_of_samples
@@ -19,6 +20,7 @@ from calibayes.exporting.model_card import ModelCard
 from calibayes.exporting.predictive_graph import InputNames
 from calibayes.exporting.row_rules import RowRules
 from calibayes.exporting.write_export import TOLERANCE, Exported, ExportPlan, LabelledInputs, write_export
+from calibayes.files.set_aside_rows import ROUNDING
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posthoc import Scaling
 from calibayes.predictive import predict
@@ -49,6 +51,9 @@ def export(
     ``abstain``, ``set`` if there are prediction sets, ``confidence``, and the ``epistemic`` and ``aleatoric`` uncertainty in
     nats, before the scaling. Samples and members of one architecture are stacked, and what does not depend on the sample is
     stored and computed once. It is checked against calibayes before it is written, and a model card lies beside it.
+
+    Thresholds and sets are moved by $10^{-6}$ to the side on which their guarantee holds: another runtime rounds in another
+    way, and rows that tie with a threshold (in adaptive sets often all of them, at a total of 1) would change sides.
 
     Args:
         posterior: a trained posterior of any kind.
@@ -87,12 +92,11 @@ def export(
         number_of_samples("samples", samples)
     names = InputNames(example_inputs)
     by_hand = isinstance(threshold, int | float)
-    rules = RowRules(
-        threshold=None if isinstance(threshold, int | float) else threshold,
-        below=float(threshold) if isinstance(threshold, int | float) else None,
-        sets=sets,
-        costs=costs,
-    )
+    certified = None if isinstance(threshold, int | float) else threshold
+    below = float(threshold) if isinstance(threshold, int | float) else None
+    RowRules(certified, below, sets, costs)  # checks
+    guarantees = Guarantees(GuaranteeRequest(costs=costs), 0, sets, None, certified).widened(ROUNDING)
+    rules = RowRules(guarantees.threshold, below, guarantees.sets, costs)
     with torch.no_grad():
         count = predict(posterior, names.packed([each[:1] for each in names.flat(example_inputs)]), samples="mean").probs.shape[
             1

@@ -90,20 +90,43 @@ def _traced(graph: PredictiveGraph, examples: Sequence[Tensor]) -> torch.export.
             operations.erase_node(node)
     program.graph_module.recompile()
     decomposed: torch.export.ExportedProgram = program.run_decompositions({})
+    _forget_source(decomposed)
     return decomposed
+
+
+def _forget_source(program: torch.export.ExportedProgram) -> None:
+    """Remove from a program where each operation comes from: paths on this machine, which nobody else needs."""
+    for part in program.graph_module.modules():
+        if isinstance(part, torch.fx.GraphModule):
+            for node in part.graph.nodes:
+                for name in ("stack_trace", "source_fn_stack", "from_node"):
+                    node.meta.pop(name, None)
 
 
 def _onnx_bytes(program: torch.export.ExportedProgram, names: Sequence[str], outputs: Sequence[str]) -> bytes:
     exported = torch.onnx.export(program, dynamo=True, verbose=False, input_names=names, output_names=outputs)
     assert exported is not None
     try:
-        data: bytes = exported.model_proto.SerializeToString()
+        model = exported.model_proto
+        _forget_notes(model.graph)
+        data: bytes = model.SerializeToString()
     except ValueError as error:
         raise ExportError(
             f"The graph has more than {_MOST_BYTES:,} bytes, the most that one ONNX file can hold. Use fewer `samples` or "
             f"members, or a file that ends in {_PT2}."
         ) from error
     return data
+
+
+def _forget_notes(graph: Any) -> None:
+    """Remove the exporter's notes on every operation and value, which often take more room than the weights."""
+    for each in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        del each.metadata_props[:]
+        each.doc_string = ""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):  # the body of a loop
+                _forget_notes(attribute.g)
 
 
 def _pt2_bytes(program: torch.export.ExportedProgram, extra: Mapping[str, str] | None = None) -> bytes:

@@ -75,12 +75,17 @@ def quantized(data: bytes, tensors: Sequence[Tensor], labels: Tensor, tolerance:
     if not is_real(tolerance) or tolerance < 0:
         raise InvalidArgumentError(f"Expected a tolerance of at least 0 for 8-bit weights, but got {tolerance!r}.")
     smaller = _dynamic(data)
+    if not _has_int8(smaller):
+        raise ExportError(
+            "8-bit weights are for matrices and convolutions, but this file has none that are constants: its weights are those "
+            "of trees, or of another kind. Leave int8 out."
+        )
     before, after = (_scores(each, tensors, labels) for each in (data, smaller))
     effect = Int8Effect(len(labels), before, after, len(data), len(smaller), tolerance)
     if len(smaller) >= len(data):
         raise ExportError(
-            f"8-bit weights would not make this file smaller ({effect.bytes_before:,} → {effect.bytes_after:,} bytes): it has "
-            "hardly any matrices. Leave int8 out."
+            f"8-bit weights would not make this file smaller ({effect.bytes_before:,} → {effect.bytes_after:,} bytes). "
+            "Leave int8 out."
         )
     if not effect.accepted:
         raise ExportError(
@@ -105,6 +110,13 @@ def _dynamic(data: bytes) -> bytes:
         del model.graph.value_info[:]  # shapes from before, which some weights no longer have
         quantize_dynamic(model, out, op_types_to_quantize=_QUANTIZED, weight_type=QuantType.QInt8)
         return out.read_bytes()
+
+
+def _has_int8(data: bytes) -> bool:
+    import onnx
+
+    graph = onnx.load_model_from_string(data).graph
+    return any(each.data_type == onnx.TensorProto.INT8 and each.dims for each in graph.initializer)
 
 
 def _scores(data: bytes, tensors: Sequence[Tensor], labels: Tensor) -> dict[str, float]:

@@ -16,11 +16,11 @@ from calibayes.crossfit import MOST_SET_ASIDE
 from calibayes.files.checked_fields import Fields
 from calibayes.predictive import Predictive
 
-__all__ = ["SetAsideRows"]
+__all__ = ["ROUNDING", "SetAsideRows"]
 
 OutsiderScore = Literal["epistemic", "max-prob"]
 _MOST_ACTIONS = 1000
-_ROUNDING = 1e-6  # of probabilities that are computed in another batch, or stored in float32
+ROUNDING = 1e-6  # of probabilities that are computed in another batch, or stored in float32
 
 
 @final
@@ -55,14 +55,14 @@ class SetAsideRows:
             request: what was asked for.
         """
         # Members or samples that never disagree have no epistemic uncertainty to compare.
-        score: OutsiderScore = "epistemic" if bool((predictive.epistemic > _ROUNDING).any()) else "max-prob"
+        score: OutsiderScore = "epistemic" if bool((predictive.epistemic > ROUNDING).any()) else "max-prob"
         scores = outsider_scores(predictive, score).float().sort().values
         return cls(probs.float(), torch.from_numpy(np.asarray(labels, dtype=np.int64)), score, scores, request)
 
     def guarantees(self, request: GuaranteeRequest | None = None, *, seed: int = 0) -> Guarantees:
         """Calibrate sets and a threshold; those of training if nothing else is asked for."""
         found = calibrate_guarantees(self.request if request is None else request, self.probs, self.labels, seed=seed)
-        return found.widened(_ROUNDING)
+        return found.widened(ROUNDING)
 
     def outsider(self, predictive: Predictive) -> Tensor:
         r"""Return how unlike the known rows each new row is, from 0 to 1, in float64.
