@@ -65,7 +65,7 @@ def rows_about(source: Path, block: RowBlock) -> int:
     cells = block.table.num_columns * block.table.num_rows
     text = sum(map(_text_bytes, block.table.columns)) + cells  # with the delimiters
     size = source.stat().st_size * (_UNPACKED if source.suffix.lower() in (".gz", ".xlsx") else 1)
-    return size * block.table.num_rows // max(1, text)
+    return int(size * block.table.num_rows // max(1, text))
 
 
 def _text_bytes(column: Any) -> int:
