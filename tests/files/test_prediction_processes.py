@@ -7,7 +7,9 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import psutil
 import pytest
 from tests.files.made import HEADER, rows, table_model, write_csv
@@ -16,7 +18,8 @@ from tests.test_cli import COMMAND
 
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files import predict_file
-from calibayes.files.prediction_processes import default_workers
+from calibayes.files.prediction_processes import rows_about
+from calibayes.files.read_rows import row_blocks
 
 BODY = rows(1000)
 LONG = BODY * 90  # eleven blocks: more than are under way at a time with three processes
@@ -125,22 +128,38 @@ def test_ctrl_c_ends_all_processes_and_leaves_nothing_behind(tmp_path: Path) -> 
     assert (code, err) == (130, "Stopped. Nothing was written.\n")
 
 
-def test_a_small_file_starts_no_processes_and_a_large_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".jsonl"])
+def test_the_rows_of_a_file_are_estimated(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"in{ending}"
+    frame = pd.DataFrame(rows(20_000), columns=list(HEADER))
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    elif ending == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False)
+    estimated = rows_about(path, next(row_blocks(path)))
+    assert 20_000 / 4 < estimated < 20_000 * 4
+    assert estimated == pytest.approx(20_000, rel=0.02) or ending in (".csv.gz", ".jsonl")
+
+
+def test_processes_are_started_where_the_rest_would_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, started = write_csv(tmp_path / "in.csv", LONG[:30_000]), []
+
+    def recorded(predictor: Any, blocks: Any, workers: int) -> Any:
+        started.append(workers)
+        return map(predictor, blocks)
+
+    monkeypatch.setattr("calibayes.files.prediction_processes.predicted_by_processes", recorded)
     monkeypatch.setattr("calibayes.files.prediction_processes.cores", lambda: 7)
-    for name, size, expected in (
-        ("a.csv", 99_999_999, 1),
-        ("b.csv", 100_000_000, 7),
-        ("c.csv.gz", 20_000_000, 7),
-        ("d.parquet", 19_999_999, 1),
-    ):
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(size)
-        assert default_workers(tmp_path / name) == expected
-    (tmp_path / "folder").mkdir()
-    for count, expected in ((1999, 1), (2000, 7)):
-        for place in range(count):
-            (tmp_path / "folder" / f"{place}.txt").touch()
-        assert default_workers(tmp_path / "folder") == expected
+    predict_file(table_model(), source, tmp_path / "one.csv")
+    assert started == []
+    monkeypatch.setattr("calibayes.files.prediction_processes._WORTHWHILE", 1e-9)
+    predict_file(table_model(), source, tmp_path / "several.csv")
+    assert started == [7]
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "several.csv").read_bytes()
+    predict_file(table_model(), write_csv(tmp_path / "short.csv", BODY), tmp_path / "one.csv")
+    assert started == [7]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +170,7 @@ def test_a_small_file_starts_no_processes_and_a_large_one_does(tmp_path: Path, m
         ({"address": "tcp://here:1"}, "'tcp://here:1' without one"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, settings: dict[str, object], message: str) -> None:
+def test_what_makes_no_sense_is_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
     source = write_csv(tmp_path / "in.csv", BODY[:9])
     with pytest.raises(InvalidArgumentError, match=message):
-        predict_file(table_model(), source, tmp_path / "out.csv", **settings)  # type: ignore[arg-type]
+        predict_file(table_model(), source, tmp_path / "out.csv", **settings)

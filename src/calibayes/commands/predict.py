@@ -45,7 +45,7 @@ def predict(
         int | None,
         option(
             "Processes that predict; the output is the same for any number.",
-            "one per core for files of 100 MB or more, 20 MB if compressed or Parquet, and folders of 2,000 files; otherwise 1",
+            "one per core if one alone would take more than about 15 s, judging by the first 16,384 rows; otherwise 1",
         ),
     ] = None,
     backend: Annotated[str, typer.Option(help="Where rows are predicted: local, ray or dask.")] = "local",

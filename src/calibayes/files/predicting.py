@@ -15,7 +15,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.files.block_prediction import UNCERTAINTIES, BlockPredictor, PredictedBlock
 from calibayes.files.model import Model
 from calibayes.files.prediction_notes import PredictionNotes
-from calibayes.files.prediction_processes import default_workers, predicted_by_processes
+from calibayes.files.prediction_processes import predicted_here
 from calibayes.files.prediction_shards import ShardFolder, manifest
 from calibayes.files.prediction_writer import check_ending, prediction_writer
 from calibayes.files.read_rows import FILE, LABEL, row_blocks
@@ -89,8 +89,8 @@ def predict_file(
         temperature: scale the probabilities by the model's temperature; by default if it was calibrated on all rows, as
             `train` does.
         samples: of the weights; those of training by default.
-        workers: processes that predict; by default one for a small file, and one per core for a large one
-            (`calibayes.files.prediction_processes.default_workers`). On a cluster, tasks at a time.
+        workers: processes that predict; by default one per core if one alone would take more than about 15 seconds, judging by
+            the first rows, and otherwise one. On a cluster, tasks at a time.
         backend: ``"local"``, ``"ray"`` or ``"dask"``.
         address: of the cluster; by default a new one is started on this machine.
         say: called with each note for the user.
@@ -127,10 +127,8 @@ def predict_file(
             every = chain([first], blocks)
             if shards is not None:
                 results = _predicted_in_shards(predictor, every, shards, tell, backend, address, workers)
-            elif (processes := default_workers(source) if workers is None else workers) > 1:
-                results = predicted_by_processes(predictor, every, processes)
             else:
-                results = (predictor(block) for block in every)
+                results = predicted_here(predictor, every, source, workers)
             rows, confidence, abstained, notes = 0, 0.0, 0, PredictionNotes(copied.get(LABEL))
             with closing(results):
                 for each in results:

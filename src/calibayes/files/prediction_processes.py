@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from calibayes.errors import WorkerDiedError
 from calibayes.files.block_prediction import BlockPredictor, PredictedBlock, packed, unpacked
@@ -18,21 +21,58 @@ from calibayes.sweeps.backends import REPLACED, cores
 from calibayes.sweeps.worker_process import ctrl_c_is_ours, serve
 from calibayes.tables import RowBlock, TableOptions
 
-__all__ = ["default_workers", "predicted_by_processes"]
+__all__ = ["predicted_by_processes", "predicted_here", "rows_about"]
 
-_LARGE, _LARGE_PACKED, _MANY_FILES = 100_000_000, 20_000_000, 2_000
-_PACKED = (".gz", ".parquet", ".xlsx")
+_WORTHWHILE = 15.0  # seconds of work for one process from which several are faster, with their start
+_TIMED = 2  # blocks: the first is slow, since much is loaded with it
+_UNPACKED = 4  # bytes of text for each of a compressed file, about
 _AHEAD = 3  # blocks for each process that are read before they are needed
 
 
-def default_workers(source: Path) -> int:
-    """Return the number of processes: one per core where that is faster than one, which starts at once."""
-    if source.is_dir():
-        large = len(labelled_files(source)) >= _MANY_FILES
+def predicted_here(
+    predictor: BlockPredictor, blocks: Iterator[RowBlock], source: Path, workers: int | None
+) -> Generator[PredictedBlock, None, None]:
+    """Yield the predictions of blocks in their order, computed by processes of this machine.
+
+    By default there is one process per core if the work would take one process longer than starting them pays for: the first
+    blocks are predicted here, and tell how long the rest of the file would take.
+    """
+    if workers is None:
+        timed, seconds = None, 0.0
+        for timed in islice(blocks, _TIMED):
+            begin = time.process_time()
+            result = predictor(timed)
+            seconds = time.process_time() - begin
+            yield result
+        if timed is None or int(timed.rows[0]) == 0:  # there is no second block
+            return
+        left = rows_about(source, timed) - int(timed.rows[-1]) - 1
+        workers = cores() if left * seconds / len(timed.rows) > _WORTHWHILE else 1
+    if workers > 1:
+        yield from predicted_by_processes(predictor, blocks, workers)
     else:
-        limit = _LARGE_PACKED if source.suffix.lower() in _PACKED else _LARGE
-        large = source.is_file() and source.stat().st_size >= limit
-    return cores() if large else 1
+        yield from map(predictor, blocks)
+
+
+def rows_about(source: Path, block: RowBlock) -> int:
+    """Return the number of rows of a file or folder, estimated by those of a block where counting would take long."""
+    if source.is_dir():
+        return len(labelled_files(source))
+    if source.suffix.lower() == ".parquet":
+        from pyarrow import parquet
+
+        return int(parquet.read_metadata(source).num_rows)
+    cells = block.table.num_columns * block.table.num_rows
+    text = sum(map(_text_bytes, block.table.columns)) + cells  # with the delimiters
+    size = source.stat().st_size * (_UNPACKED if source.suffix.lower() in (".gz", ".xlsx") else 1)
+    return int(size * block.table.num_rows // max(1, text))
+
+
+def _text_bytes(column: Any) -> int:
+    """Return the bytes of the texts of an Arrow column."""
+    from pyarrow import compute
+
+    return int(compute.sum(compute.binary_length(column)).as_py() or 0)
 
 
 def predicted_by_processes(
