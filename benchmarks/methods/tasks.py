@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,22 @@ def _without(*names: str) -> tuple[str, ...]:
     return tuple(each.name for each in CONTENDERS if each.name not in names)
 
 
+def _plain(rates: Sequence[float], epochs: Sequence[int]) -> tuple[dict[str, Any], ...]:
+    return tuple({"learning_rate": rate, "schedule": "cosine", "epochs": each} for rate in rates for each in epochs)
+
+
+def _regularised(
+    rates: Sequence[float], epochs: int, decays: Sequence[float], ema: float, hidden: Sequence[float]
+) -> tuple[dict[str, Any], ...]:
+    """AdamW with weight decay, an average of the weights, and a share of the inputs hidden."""
+    return tuple(
+        {**each, "weight_decay": decay, "ema": ema, "input_dropout": share}
+        for each in _plain(rates, (epochs,))
+        for decay in decays
+        for share in hidden
+    )
+
+
 _LEARNERS = ("logistic-regression", "boosted-trees")
 _SIX = ("fnn", "bnn", "ca-bnn", "laplace", "warm-mean-field", "ensemble")
 
@@ -53,21 +69,8 @@ FASHION = Task(
     name="fashion-mnist",
     title="Fashion-MNIST, 55,000 training images, a small CNN",
     bases={
-        "plain": tuple(
-            {"learning_rate": rate, "schedule": "cosine", "epochs": epochs} for rate in (0.001, 0.003) for epochs in (4, 8)
-        ),
-        "regularised": tuple(
-            {
-                "learning_rate": 0.003,
-                "schedule": "cosine",
-                "epochs": 8,
-                "weight_decay": decay,
-                "ema": 0.998,
-                "input_dropout": drop,
-            }
-            for decay in (0.01, 0.1)
-            for drop in (0.05, 0.1)
-        ),
+        "plain": _plain((0.001, 0.003), (4, 8)),
+        "regularised": _regularised((0.003,), 8, (0.01, 0.1), 0.998, (0.05, 0.1)),
     },
     methods=_without(*_LEARNERS),
 )
@@ -98,21 +101,8 @@ NEWSGROUPS = Task(
     name="newsgroups",
     title="20 Newsgroups, 10,000 training articles, a text CNN",
     bases={
-        "plain": tuple(
-            {"learning_rate": rate, "schedule": "cosine", "epochs": epochs} for rate in (0.001, 0.002) for epochs in (6, 12)
-        ),
-        "regularised": tuple(
-            {
-                "learning_rate": rate,
-                "schedule": "cosine",
-                "epochs": 16,
-                "weight_decay": 0.05,
-                "ema": 0.99,
-                "input_dropout": drop,
-            }
-            for rate in (0.001, 0.002)
-            for drop in (0.2, 0.4)
-        ),
+        "plain": _plain((0.001, 0.002), (6, 12)),
+        "regularised": _regularised((0.001, 0.002), 16, (0.05,), 0.99, (0.2, 0.4)),
     },
     shifted=2000,
     methods=_without("boosted-trees"),
@@ -122,21 +112,8 @@ CLINC150 = Task(
     name="clinc150",
     title="CLINC150, 15,000 training requests of 150 intents, a sum of word vectors",
     bases={
-        "plain": tuple(
-            {"learning_rate": rate, "schedule": "cosine", "epochs": epochs} for rate in (0.002, 0.005) for epochs in (6, 12)
-        ),
-        "regularised": tuple(
-            {
-                "learning_rate": 0.005,
-                "schedule": "cosine",
-                "epochs": 12,
-                "weight_decay": decay,
-                "ema": 0.99,
-                "input_dropout": drop,
-            }
-            for decay in (0.01, 0.1)
-            for drop in (0.15, 0.3)
-        ),
+        "plain": _plain((0.002, 0.005), (6, 12)),
+        "regularised": _regularised((0.005,), 12, (0.01, 0.1), 0.99, (0.15, 0.3)),
     },
     shifted=2000,
     methods=_without("boosted-trees"),
@@ -147,23 +124,8 @@ TABLES = tuple(
         name=f"table-{name}",
         title=f"the table {name}, a perceptron",
         bases={
-            "plain": tuple(
-                {"learning_rate": rate, "schedule": "cosine", "epochs": epochs}
-                for rate in (0.001, 0.003)
-                for epochs in (10, 40)
-            ),
-            "regularised": tuple(
-                {
-                    "learning_rate": 0.003,
-                    "schedule": "cosine",
-                    "epochs": 40,
-                    "weight_decay": decay,
-                    "ema": 0.98,
-                    "input_dropout": drop,
-                }
-                for decay in (0.01, 0.1)
-                for drop in (0.1, 0.3)
-            ),
+            "plain": _plain((0.001, 0.003), (10, 40)),
+            "regularised": _regularised((0.003,), 40, (0.01, 0.1), 0.98, (0.1, 0.3)),
         },
         seeds=3,
         batch_size=64,

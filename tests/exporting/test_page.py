@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.pages import run_commands
 from typer.testing import CliRunner
 
 from calibayes.cli import app
@@ -23,13 +23,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "export.md").read_text(e
 def test_the_commands_run_and_the_reader_decides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
-    script, commands = re.fullmatch(r"python - <<'END'\n(.*)\nEND\n(.*)", block, flags=re.DOTALL).groups()  # type: ignore[union-attr]
-    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
-    for command in commands.splitlines():
-        name, *words = shlex.split(command)
-        assert name == "calibayes"
-        done = CliRunner().invoke(app, words)
-        assert done.exit_code == 0, done.output
+    run_commands(block)
     names = {"flowers.onnx", "flowers.pt2", "flowers.md", "flowers.json", "reader.py"}
     assert names <= {path.name for path in tmp_path.iterdir()}
     (reading,) = re.findall(r"```text\n(from reader.*?)```", PAGE, flags=re.DOTALL)
