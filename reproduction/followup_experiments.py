@@ -63,7 +63,7 @@ _IMAGES: dict[str, Any] = {
 }
 _IMAGE_SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"train": 96, "test": 80, "outsiders": 60, "epochs": 1, "predictive_samples": 2},
-    "cpu": {"train": 9000, "test": 2000, "outsiders": 1500, "epochs": 4, "predictive_samples": 10},
+    "cpu": {"train": 5000, "test": 2000, "outsiders": 1000, "epochs": 4, "predictive_samples": 10},
     "paper": {"train": 9000, "epochs": 10, "predictive_samples": 20},
 }
 

@@ -25,7 +25,7 @@ COVERAGES = (0.5, 0.7, 0.9)  # shares of the insiders that are answered
 KNOWN_SOURCE, NEW_SOURCE = "the source trained on", "another source"  # of outsiders
 _NEIGHBOURHOOD = 2000  # training examples that distances are measured to
 _FEW = 20  # outsiders, below which nothing is said about how they can be told from insiders
-_BATCH = 512
+_BATCH = 128  # larger ones leave the cache of a core, which makes a ResNet-20 half as fast
 
 
 class Scored(NamedTuple):

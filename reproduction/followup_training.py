@@ -17,6 +17,7 @@ from calibayes.data import Splits
 from calibayes.errors import InvalidArgumentError
 from calibayes.methods import method_named
 from calibayes.objective import ConfidenceMinimization
+from calibayes.posterior import LastLayerLaplace
 from calibayes.recipes.single_training import TrainingSettings, epoch_records, train_network
 from reproduction.followup_scores import OutsiderScorer
 
@@ -62,7 +63,11 @@ def train_and_score_outsiders(
     trained = train_network(
         settings, data.splits.train, network, augment=augment, method=own, clip_norm=settings.clip_norm, **extra
     )
-    scorer = OutsiderScorer(trained.posterior, settings.predictive_samples, settings.seed)
+    posterior = trained.posterior
+    if isinstance(posterior, LastLayerLaplace):
+        held_out = data.splits.validation  # as for the temperatures; the prior of the highest evidence is far too wide
+        posterior = LastLayerLaplace.from_point(posterior, data.splits.train, "validation", validation=held_out)
+    scorer = OutsiderScorer(posterior, settings.predictive_samples, settings.seed)
     return {
         "epochs": epoch_records(trained.history, {}),
         "final": scorer.scores(data.splits, data.outsiders, data.shifted),
