@@ -18,7 +18,6 @@ from reproduction.experiment import Experiment
 from reproduction.experiment_results import PartResults, part_results
 from reproduction.experiments import experiment, outputs_of
 from reproduction.followup_claims import followup_claims
-from reproduction.followup_page import followup_page
 from reproduction.membership_claims import membership_claims
 from reproduction.membership_results import leak_summary
 from reproduction.paper_claims import claims
@@ -33,7 +32,7 @@ __all__ = [
     "print_followup_claims",
     "recorded",
     "recorded_claims",
-    "recorded_followup",
+    "recorded_followup_claims",
     "run_experiment",
 ]
 
@@ -132,11 +131,8 @@ def print_claims(folder: Path, preset: str, *, console: Console) -> None:
 
 
 def print_followup_claims(folder: Path, preset: str, *, console: Console) -> None:
-    """The same for the follow-up; a page about all its results is written beside them."""
-    results = recorded_followup(folder, preset)
-    judged = followup_claims({_FOLLOWUPS[asked.name]: parts for asked, parts in results.items()})
-    if judged:
-        write_whole(folder / "followup.md", followup_page(results, judged).encode())
+    """The same for the follow-up."""
+    judged = recorded_followup_claims(folder, preset)
     _write_claims(folder, preset, "followup-claims", judged, claims_text(judged, followup=True), console)
 
 
@@ -163,11 +159,10 @@ def recorded_claims(folder: Path, preset: str) -> list[PaperClaim]:
     return judged
 
 
-def recorded_followup(folder: Path, preset: str) -> dict[Experiment, list[PartResults]]:
-    """The results of the follow-up's experiments in a folder, without those that have none."""
-    asked = [each for each in (experiment(name, preset) for name in _FOLLOWUPS) if (folder / each.data).is_dir()]
-    results = {each: recorded(each, folder) for each in asked}
-    return {each: parts for each, parts in results.items() if any(part.results for part in parts)}
+def recorded_followup_claims(folder: Path, preset: str) -> list[PaperClaim]:
+    """The follow-up's claims, judged by the records in a folder."""
+    asked = {title: experiment(name, preset) for name, title in _FOLLOWUPS.items()}
+    return followup_claims({title: recorded(each, folder) for title, each in asked.items() if (folder / each.data).is_dir()})
 
 
 def _cost(settings: dict[str, Any]) -> float:
