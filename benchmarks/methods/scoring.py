@@ -30,7 +30,7 @@ SCORES = ("accuracy", "nll", "ece", "smooth_ece", "brier", "aurc")
 SHIFT_SCORES = ("accuracy", "nll", "ece", "aurc")
 OUTSIDER_SCORES: tuple[Literal["max-prob", "entropy", "epistemic"], ...] = ("max-prob", "entropy", "epistemic")
 _COVERAGE = 0.9
-_BATCH = 500
+_BATCH = 128  # larger ones leave the cache of a core
 
 
 def validation_nll(posterior: Posterior, task: Task, data: TaskData, seed: int) -> float:

@@ -38,7 +38,7 @@ _SIZES: dict[str, dict[str, dict[str, Any]]] = {
     "tiny": {name: {"epochs": 4, "train": 128, "test": 60, "shifted": 20, "predictive_samples": 2} for name in TASKS},
     "cpu": {
         "fashion": {"shifted": 1000},
-        "cifar10": {"train": 2000, "test": 2500, "shifted": 120, "predictive_samples": 8},
+        "cifar10": {"train": 2000, "test": 2000, "shifted": 100, "predictive_samples": 8},
         "newsgroups": {"shifted": 3000},
         "digits": {"shifted": 697},
     },
