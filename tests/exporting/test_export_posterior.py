@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 import calibayes as cb
-from calibayes.errors import ExportError, InvalidArgumentError
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -166,63 +165,3 @@ def test_every_scaling(scaling: cb.posthoc.Scaling, tmp_path: Path) -> None:
     found = torch.export.load(exported.path).module()(NEW)
     expected = scaling.transform(cb.predict(posterior, NEW, dtype=torch.float64).probs)
     np.testing.assert_allclose(found["probs"].numpy(), expected.numpy(), atol=1e-5)
-
-
-def test_several_inputs_by_name(tmp_path: Path) -> None:
-    class Two(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first, self.second = nn.Linear(4, 3), nn.Linear(2, 3)
-
-        def forward(self, a: Tensor, b: Tensor) -> Tensor:
-            logits: Tensor = self.first(a) + self.second(b)
-            return logits
-
-    posterior = cb.MeanField(Two(), init_std=0.3)
-    inputs = {"a": X, "b": X[:, :2].contiguous()}
-    path = cb.export(posterior, tmp_path / "model.onnx", inputs, samples=4).path
-    found = in_onnxruntime(path, inputs["a"], inputs["b"])
-    assert_agrees(found, cb.predict(posterior, inputs, samples=4))
-
-
-class FixedRows(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.layer(x).reshape(len(x), 3)
-        return logits
-
-
-class ByValue(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.layer(x) if float(x.sum()) > 0 else self.layer(-x)
-        return logits
-
-
-@pytest.mark.parametrize(("network", "hint"), [(FixedRows(), "x.shape"), (ByValue(), "torch.where")])
-def test_what_cannot_be_exported_says_why(network: nn.Module, hint: str, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=hint):
-        cb.export(cb.Point(network), tmp_path / "model.onnx", X)
-    assert not list(tmp_path.iterdir())
-
-
-def test_refusals(tmp_path: Path) -> None:
-    posterior = cb.Point(net())
-    with pytest.raises(InvalidArgumentError, match=r"\.onnx or \.pt2"):
-        cb.export(posterior, tmp_path / "model.txt", X)
-    with pytest.raises(InvalidArgumentError, match="labelled rows"):
-        cb.export(posterior, tmp_path / "model.onnx", X, int8=True)
-    with pytest.raises(InvalidArgumentError, match="class_names"):
-        cb.export(posterior, tmp_path / "model.onnx", X, class_names=["a"])
-    with pytest.raises(ExportError, match="does not agree"):
-        cb.export(posterior, tmp_path / "model.onnx", 1e3 * X, tolerance=1e-12)
-    groups = cb.acting.conformal_sets(cb.predict(posterior, X).probs, Y, 0.5, per="group", groups=["a", "b"] * 20)
-    with pytest.raises(ExportError, match="groups"):
-        cb.export(posterior, tmp_path / "model.onnx", X, sets=groups)
-    assert not list(tmp_path.iterdir())

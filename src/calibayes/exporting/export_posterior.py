@@ -13,7 +13,7 @@ from calibayes.acting.guarantee_request import CostTable, GuaranteeRequest
 from calibayes.acting.guarantees import Guarantees
 from calibayes.acting.prediction_sets import PredictionSets
 from calibayes.acting.thresholds import ClassThresholds, Threshold
-from calibayes.checks import integer, number_of_samples
+from calibayes.checks import integer, is_real, number_of_samples
 from calibayes.errors import InvalidArgumentError
 from calibayes.exporting.int8 import INT8_TOLERANCE
 from calibayes.exporting.model_card import ModelCard
@@ -24,6 +24,7 @@ from calibayes.files.set_aside_rows import ROUNDING
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posthoc import Scaling
 from calibayes.predictive import predict
+from calibayes.wording import listed
 
 __all__ = ["export"]
 
@@ -91,16 +92,22 @@ def export(
     if samples != "closed-form":
         number_of_samples("samples", samples)
     names = InputNames(example_inputs)
-    by_hand = isinstance(threshold, int | float)
-    certified = None if isinstance(threshold, int | float) else threshold
-    below = float(threshold) if isinstance(threshold, int | float) else None
-    RowRules(certified, below, sets, costs)  # checks
+    below = float(threshold) if is_real(threshold) else None  # type: ignore[arg-type]
+    certified: Any = None if below is not None else threshold
+    given = RowRules(certified, below, sets, costs)
+    if posthoc is not None and not isinstance(posthoc, Scaling):
+        raise InvalidArgumentError(
+            f"Expected `posthoc` to be a fitted scaling of calibayes.posthoc, but got {type(posthoc).__name__}."
+        )
+    first = names.packed([each[:1] for each in names.flat(example_inputs)])
+    with torch.no_grad():
+        probs = predict(posterior, first, samples="mean").probs
+    count = probs.shape[1]
+    given.check_classes(count)
+    if posthoc is not None:
+        posthoc.transform(probs)  # raises unless it is fitted, for as many classes
     guarantees = Guarantees(GuaranteeRequest(costs=costs), 0, sets, None, certified).widened(ROUNDING)
     rules = RowRules(guarantees.threshold, below, guarantees.sets, costs)
-    with torch.no_grad():
-        count = predict(posterior, names.packed([each[:1] for each in names.flat(example_inputs)]), samples="mean").probs.shape[
-            1
-        ]
     classes = tuple(map(str, range(count) if class_names is None else class_names))
     if len(classes) != count:
         raise InvalidArgumentError(f"Expected {count} `class_names`, one for each output, but got {len(classes)}.")
@@ -116,7 +123,7 @@ def export(
         rules=rules,
         labelled=None if validation is None else _labelled(names, *validation),
     )
-    card = ModelCard(title=f"A classifier of {count} classes", abstains=_abstains(by_hand, rules))
+    card = ModelCard(title=f"A classifier of {count} classes", abstains=_abstains(rules, classes))
     return write_export(plan, Path(path), card, int8=int8, int8_tolerance=int8_tolerance, tolerance=tolerance)
 
 
@@ -128,9 +135,11 @@ def _labelled(names: InputNames, inputs: Any, labels: Any) -> LabelledInputs:
     return LabelledInputs(tensors, targets)
 
 
-def _abstains(by_hand: bool, rules: RowRules) -> list[str]:
+def _abstains(rules: RowRules, classes: Sequence[str]) -> list[str]:
     lines = []
-    if by_hand:
+    if rules.costs is not None:
+        lines.append(f"It decides by the least expected cost among {listed(rules.actions(classes))}.")
+    if rules.below is not None:
         lines.append(f"It abstains below a confidence of {rules.below:g}, which was set by hand: nothing is guaranteed.")
     lines += [each.statement for each in (rules.threshold, rules.sets) if each is not None]
-    return lines or ["It never abstains: no threshold was exported."]
+    return lines if rules.abstains else [*lines, "It never abstains: no threshold was exported."]

@@ -19,6 +19,8 @@ from calibayes.posterior.network_posterior import NetworkPosterior
 
 __all__ = ["InputNames", "PredictiveGraph", "network_stacks"]
 
+_OUTPUTS = ("probs", "decision", "abstain", "set", "outsider", "confidence", "epistemic", "aleatoric")
+
 
 class InputNames:
     """The names of a network's inputs, and how they are passed: one tensor, by position, or by name."""
@@ -26,7 +28,12 @@ class InputNames:
     def __init__(self, inputs: Any) -> None:
         self._kind = dict if isinstance(inputs, Mapping) else tuple if isinstance(inputs, Sequence) else None
         if isinstance(inputs, Mapping):
-            self.names = [str(name) for name in inputs]
+            self.names = list(inputs)
+            if taken := [name for name in self.names if name in _OUTPUTS or not isinstance(name, str)]:
+                raise InvalidArgumentError(
+                    f"Expected inputs with names other than those of the outputs, but got {taken[0]!r}. Wrap the network in a "
+                    "module whose `forward` calls it otherwise."
+                )
         else:
             self.names = [f"input_{place}" for place in range(len(inputs))] if self._kind else ["inputs"]
         for name, value in zip(self.names, self.flat(inputs), strict=True):
@@ -39,8 +46,17 @@ class InputNames:
             raise InvalidArgumentError(f"Expected all of {self.names} to have the same number of examples.")
 
     def flat(self, inputs: Any) -> list[Any]:
-        """The tensors in the order of the names."""
-        return list(inputs.values()) if self._kind is dict else list(inputs) if self._kind else [inputs]
+        """The tensors in the order of the names, as a file's runtime takes them."""
+        if self._kind is dict:
+            if not isinstance(inputs, Mapping) or set(inputs) != set(self.names):
+                got = list(inputs) if isinstance(inputs, Mapping) else type(inputs).__name__
+                raise InvalidArgumentError(f"Expected inputs by the names {self.names}, but got {got}.")
+            values = [inputs[name] for name in self.names]
+        else:
+            values = list(inputs) if self._kind and isinstance(inputs, Sequence) else [inputs]
+            if len(values) != len(self.names):
+                raise InvalidArgumentError(f"Expected {len(self.names)} inputs, but got {len(values)}.")
+        return [value.detach().cpu() if isinstance(value, Tensor) else value for value in values]
 
     def packed(self, tensors: Sequence[Tensor]) -> Any:
         """Invert `flat`."""

@@ -43,6 +43,9 @@ class RowRules:
     set_aside: SetAsideRows | None = None
 
     def __post_init__(self) -> None:
+        if self.threshold is not None and not isinstance(self.threshold, AnyThreshold):
+            got = type(self.threshold).__name__
+            raise InvalidArgumentError(f"Expected `threshold` to be certified by calibayes.acting, or a number, but got {got}.")
         if self.sets is not None and self.sets.per == "group":
             raise ExportError(
                 "These prediction sets have a threshold for each group, but an exported graph does not know the groups of its "
@@ -57,6 +60,21 @@ class RowRules:
             raise InvalidArgumentError("A threshold on the expected cost needs `costs`, from which that follows.")
         if self.below is not None and not 0 <= self.below <= 1:
             raise InvalidArgumentError(f"Expected a confidence between 0 and 1 to abstain below, but got {self.below!r}.")
+
+    def check_classes(self, classes: int) -> None:
+        """Raise unless everything is for this number of classes."""
+        of_threshold = len(self.threshold.thresholds) if isinstance(self.threshold, ClassThresholds) else classes
+        of_sets = classes if self.sets is None else self.sets.classes
+        for name, count in (("threshold", of_threshold), ("sets", of_sets)):
+            if count != classes:
+                raise InvalidArgumentError(f"The network has {classes} classes, but `{name}` is for {count}.")
+        self.actions([""] * classes)
+
+    @property
+    def abstains(self) -> bool:
+        """True if some rows may be left without a decision."""
+        by_cost = self.costs is not None and self.costs.abstain_cost is not None
+        return self.threshold is not None or self.below is not None or by_cost
 
     def actions(self, classes: Sequence[str]) -> tuple[str, ...]:
         """The names of what ``decision`` counts: actions with costs, or the classes."""
