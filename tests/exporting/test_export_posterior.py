@@ -140,6 +140,33 @@ def test_scaling_threshold_and_sets(score: Literal["aps", "raps", "lac"], tmp_pa
     assert found["set"].sum(1).min() >= 1
 
 
+class Ties(nn.Module):
+    """Classes 0 to 2 are equally probable, classes 3 to 5 less, and of the others, at zero in float32, none is possible."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.tensor([1.0] * 3 + [0.0] * 3 + [-200.0] * 14))
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.bias + 0 * x[:, :1]
+        return logits
+
+
+@pytest.mark.parametrize("kind", [".onnx", ".pt2"])
+@pytest.mark.parametrize("score", ["aps", "raps", "top-k"])
+def test_equally_probable_classes_keep_their_order_in_sets(
+    score: Literal["aps", "raps", "top-k"], kind: str, tmp_path: Path
+) -> None:
+    posterior = cb.Point(Ties())
+    probs = cb.predict(posterior, X).probs
+    for label in (1, 4, 11):
+        sets = cb.acting.PredictionSets.fit(probs, torch.full((len(X),), label), coverage=0.5, score=score)
+        path = cb.export(posterior, tmp_path / f"model{kind}", X, sets=sets).path
+        found = in_onnxruntime(path, X)["set"] if kind == ".onnx" else torch.export.load(path).module()(X)["set"].numpy()
+        if score != "aps":  # there the score of all impossible classes is 1
+            assert found[0].tolist() == [place <= label for place in range(20)]
+
+
 @pytest.mark.parametrize(
     "scaling",
     [

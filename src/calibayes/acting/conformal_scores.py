@@ -70,8 +70,11 @@ class ConformalScore:
             scores = 1 - probs
         else:
             # Among equally probable classes the first comes first, as in an argmax.
-            if torch.compiler.is_exporting():  # ONNX has no stable sort, but the same order is its rule for the largest
-                ordered, order = probs.topk(probs.shape[-1], sorted=True)
+            if torch.compiler.is_exporting():  # where no sort is stable, so equal ones are made different by their place
+                place = torch.arange(probs.shape[-1], dtype=torch.float64)
+                different = torch.where(probs > 0, probs * (1 - place * 2.0**-50), -place)
+                order = different.topk(probs.shape[-1], sorted=True).indices
+                ordered = probs.gather(-1, order)
             else:
                 ordered, order = torch.sort(probs, dim=-1, descending=True, stable=True)
             share = self._shares(probs)
