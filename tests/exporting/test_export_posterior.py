@@ -192,3 +192,24 @@ def test_every_scaling(scaling: cb.posthoc.Scaling, tmp_path: Path) -> None:
     found = torch.export.load(exported.path).module()(NEW)
     expected = scaling.transform(cb.predict(posterior, NEW, dtype=torch.float64).probs)
     np.testing.assert_allclose(found["probs"].numpy(), expected.numpy(), atol=1e-5)
+
+
+class Setting(nn.Module):
+    """A network with settings that no list of its layers shows."""
+
+    def __init__(self, seed: int, function: Callable[[Tensor], Tensor], factor: float) -> None:
+        super().__init__()
+        self.layer = net(seed)
+        self.function, self._factor = function, factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.layer(self.function(x)) * self._factor
+        return logits
+
+
+@pytest.mark.parametrize(("second", "stacks"), [((torch.tanh, 1.0), 1), ((torch.relu, 1.0), 2), ((torch.tanh, 3.0), 2)])
+def test_members_with_other_settings_are_not_stacked(second: tuple[Any, float], stacks: int, tmp_path: Path) -> None:
+    posterior = cb.Ensemble([cb.Point(Setting(0, torch.tanh, 1.0)), cb.Point(Setting(1, *second))])
+    path = cb.export(posterior, tmp_path / "model.onnx", X).path
+    assert_agrees(in_onnxruntime(path, NEW), cb.predict(posterior, NEW))
+    assert len([node for node in onnx.load(path).graph.node if node.op_type in ("MatMul", "Gemm")]) == 2 * stacks

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
@@ -43,7 +44,7 @@ class DrawnNetworks:
 
     @property
     def layout(self) -> str:
-        """A text that is the same for networks whose weights can be stacked."""
+        """A text that is the same for networks whose weights can be stacked, and differs where they compute other things."""
         shapes = {name: (tuple(value.shape), value.dtype) for name, value in self.values[0].items()}
         parts = {name: (type(part), _settings(part)) for name, part in self.structure.named_modules()}
         layers = [masks.layers for masks in self.masks[:1]]
@@ -166,6 +167,7 @@ class ClosedFormNetwork(nn.Module):
 
 
 _MASKS = "dropout masks"
+_OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 def _stacked(tensors: list[list[Tensor]]) -> tuple[str, Tensor]:
@@ -202,9 +204,22 @@ def _logits(output: Any) -> Tensor:
 
 
 def _settings(part: nn.Module) -> list[str]:
-    """What a module has besides weights and other modules, as far as it can be compared."""
-    plain = (bool, int, float, str, tuple, list, dict, set, type(None))
-    return [f"{name}={value!r}" for name, value in sorted(vars(part).items()) if name[0] != "_" and isinstance(value, plain)]
+    """What a module has besides weights and other modules; of what cannot be compared, where it is in memory."""
+    own = {name: value for name, value in vars(part).items() if name not in _OF_EVERY_MODULE}
+    if isinstance(part, nn.RNNBase):  # which lists its weights once more
+        own = {name: value for name, value in own.items() if name[0] != "_"}
+    return [f"{name}={_compared(value)}" for name, value in sorted(own.items())]
+
+
+def _compared(value: Any) -> str:
+    """A text that is the same for settings that are the same."""
+    if isinstance(value, Tensor | np.ndarray):
+        return f"{value.dtype} {value.tolist()}"
+    if isinstance(value, tuple | list | set | frozenset):
+        return f"{type(value).__name__}({', '.join(map(_compared, value))})"
+    if isinstance(value, dict):
+        return f"dict({', '.join(f'{key!r}: {_compared(each)}' for key, each in value.items())})"
+    return repr(value)
 
 
 def _key(name: str) -> str:
