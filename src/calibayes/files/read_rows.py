@@ -17,7 +17,7 @@ from calibayes.tables import RowBlock, TableOptions, UnnamedRows, open_table
 from calibayes.tables.formats import check_regular, file_problem, is_utf8, named_errors
 from calibayes.wording import listed, shown
 
-__all__ = ["FILE", "LABEL", "TEXT", "folder_blocks", "labelled_files", "read_rows", "row_blocks"]
+__all__ = ["FILE", "LABEL", "TEXT", "folder_blocks", "joined_blocks", "labelled_files", "read_rows", "row_blocks"]
 
 FILE, LABEL, TEXT = "file", "label", "text"  # the columns of a folder
 _IMAGES = (".png", ".jpg", ".jpeg")
@@ -73,17 +73,18 @@ def read_rows(
         raise file_problem(path, "there are no rows. Write one for each example.")
     if most is not None:
         kept, _ = _drawn(kept, keys, most)
-    return _joined(kept), total
+    return joined_blocks(kept), total
 
 
 def _drawn(kept: list[RowBlock], keys: list[Any], most: int) -> tuple[list[RowBlock], list[Any]]:
     """Return the rows with the ``most`` smallest keys, in their order; doing so early does not change the final draw."""
     every = np.concatenate(keys)
     chosen = np.sort(np.argsort(every, kind="stable")[:most])
-    return [_joined(kept).take(chosen)], [every[chosen]]
+    return [joined_blocks(kept).take(chosen)], [every[chosen]]
 
 
-def _joined(blocks: list[RowBlock]) -> RowBlock:
+def joined_blocks(blocks: list[RowBlock]) -> RowBlock:
+    """Return the rows of several blocks of one source."""
     import pyarrow as pa
 
     table = pa.concat_tables([block.table for block in blocks]).combine_chunks()

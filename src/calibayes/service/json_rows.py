@@ -4,52 +4,60 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from calibayes.errors import DataError
-from calibayes.service.request_errors import RequestError
+from calibayes.service.row_limits import RowLimits
 from calibayes.tables import RowBlock, TableOptions, UnnamedRows
 from calibayes.tables.formats import is_utf8
 from calibayes.tables.numbers import plain_text
-from calibayes.wording import counted, shown, type_name
+from calibayes.wording import shown, type_name
 
 __all__ = ["json_rows"]
 
 _FORM = 'Send an object like {"rows": [{"size": 1.5, "colour": "red"}]}.'
 
 
-def json_rows(body: bytes, options: TableOptions, most_rows: int) -> RowBlock:
+def json_rows(body: bytes, options: TableOptions, limits: RowLimits) -> RowBlock:
     r"""Return the rows of a JSON body as a table of texts, as a file of JSON lines with the same rows would give.
 
-    Columns are those of the first row; what a later row leaves out is missing, as null is.
+    Columns are those of the first row; what a later row leaves out is missing, as null is. Cells of columns that the model
+    does not use are checked, but not kept: a short body with many names and rows would fill much memory with nothing.
 
     Examples:
-        >>> block = json_rows(b'{"rows": [{"size": 1.5, "wild": true}, {"size": null}]}', TableOptions(), 10)
+        >>> limits = RowLimits(10, {"size", "wild"})
+        >>> block = json_rows(b'{"rows": [{"size": 1.5, "wild": true}, {"size": null}]}', TableOptions(), limits)
         >>> block.table.to_pydict()
         {'size': ['1.5', None], 'wild': ['true', None]}
     """
     import pyarrow as pa
 
     source = UnnamedRows(None, options)
-    rows = _rows(body, most_rows)
-    names = list(rows[0])
-    for name in names:
+    rows = _rows(body, limits)
+    known = rows[0].keys()
+    limits.check_columns(known)
+    for name in known:
         if not is_utf8(name):
             raise DataError(f"The name {shown(name)} holds half a character. Write it whole.")
-    known = set(names)
+    cells: dict[str, list[str | None]] = {name: [None] * len(rows) for name in known if name in limits.needed}
     for number, row in enumerate(rows):
         if not row.keys() <= known:
             extra = next(name for name in row if name not in known)
             raise source.problem(f"{shown(extra)} is not among the names of the first row. Give it null there.", number)
-    columns = {name: [_cell(row.get(name), number, name, source) for number, row in enumerate(rows)] for name in names}
-    table = pa.table({name: pa.array(cells, pa.large_string()) for name, cells in columns.items() if name.strip()})
-    return RowBlock(table, np.arange(len(rows)), source)
+        for name, value in row.items():
+            text = _cell(value, number, name, source)
+            if name in cells:
+                cells[name][number] = text
+    unused = pa.nulls(len(rows), pa.large_string())
+    columns = {name: pa.array(cells[name], pa.large_string()) if name in cells else unused for name in known if name.strip()}
+    return RowBlock(pa.table(columns), np.arange(len(rows)), source)
 
 
-def _rows(body: bytes, most_rows: int) -> Sequence[dict[str, Any]]:
+def _rows(body: bytes, limits: RowLimits) -> Sequence[dict[str, Any]]:
     try:
         value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_constant)
     except DataError:
@@ -65,10 +73,7 @@ def _rows(body: bytes, most_rows: int) -> Sequence[dict[str, Any]]:
         raise DataError(f"Expected an object with a list 'rows' and nothing else, but got {type_name(value)}. {_FORM}")
     if not rows:
         raise DataError("There are no rows. Send one for each example.")
-    if len(rows) > most_rows:
-        raise RequestError(
-            413, f"There are {counted(len(rows), 'row')}, but at most {most_rows:,} are taken. Send them in parts."
-        )
+    limits.check_rows(len(rows))
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not row:
             raise DataError(f"Row {number:,}: expected an object with a value for each column, but got {shown(row)}.")
@@ -78,8 +83,7 @@ def _rows(body: bytes, most_rows: int) -> Sequence[dict[str, Any]]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise DataError(f"The name {shown(twice)} occurs more than once in an object. Give it one value.")
     return found
 

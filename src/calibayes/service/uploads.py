@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from calibayes.errors import CalibayesError, DataError
-from calibayes.files.read_rows import read_rows
+from calibayes.files.read_rows import joined_blocks, read_rows
 from calibayes.service.request_errors import RequestError
-from calibayes.tables import RowBlock, TableOptions
-from calibayes.wording import counted, shown, shown_path
+from calibayes.service.row_limits import RowLimits
+from calibayes.tables import RowBlock, TableOptions, open_table
+from calibayes.tables.formats import file_problem
+from calibayes.wording import shown, shown_path
 
 __all__ = ["IMAGES", "TABLES", "ending_of", "uploaded_rows"]
 
@@ -44,7 +46,7 @@ def ending_of(file_name: str, media_type: str) -> str:
 
 
 @contextmanager
-def uploaded_rows(data: bytes, ending: str, options: TableOptions, most_rows: int) -> Iterator[RowBlock]:
+def uploaded_rows(data: bytes, ending: str, options: TableOptions, limits: RowLimits) -> Iterator[RowBlock]:
     """Read the rows of an upload; errors in the ``with`` block name it as ``'upload.csv'``."""
     if data.startswith(_GZIP):
         raise RequestError(415, "The upload is compressed. Unpack it first.")
@@ -52,12 +54,23 @@ def uploaded_rows(data: bytes, ending: str, options: TableOptions, most_rows: in
         path = Path(folder) / f"upload{ending}"
         path.write_bytes(data)
         try:
-            block, total = read_rows(path, options)
-            if total > most_rows:
-                what = f"The file has {counted(total, 'row')}, but at most {most_rows:,} are taken. Send them in parts."
-                raise RequestError(413, what)
-            yield block
+            yield read_rows(path, options)[0] if ending in IMAGES.values() else _table_rows(path, options, limits)
         except RequestError:
             raise
         except CalibayesError as error:
             raise DataError(str(error).replace(shown_path(path), repr(path.name))) from None
+
+
+def _table_rows(path: Path, options: TableOptions, limits: RowLimits) -> RowBlock:
+    """Read a table; stop as soon as it turns out to be too wide or too long."""
+    table = open_table(path, options)
+    limits.check_columns(table.names)
+    blocks, rows = [], 0
+    with closing(table.blocks()) as parts:
+        for block in parts:
+            blocks.append(block)
+            rows += len(block.rows)
+            limits.check_rows(rows)
+    if not rows:
+        raise file_problem(path, "there are no rows. Write one for each example.")
+    return joined_blocks(blocks)
