@@ -45,7 +45,8 @@ _PAGE_HEADERS = {
 _FAILED = "Something went wrong in the service. Its log says what."
 _TICK = 0.5
 _SWITCH = 0.0005  # seconds after which the event loop lets the predictor's thread go on
-_REFUSALS = {400: "A form that cannot be read.", 401: "A token is missing or wrong.", 408: "The body took too long.",
+_REFUSALS = {400: "A form that cannot be read.", 401: "A token is missing or wrong.",
+             403: "A page of another site, or another name for this machine, without a token.", 408: "The body took too long.",
              413: "Too many rows or bytes.", 415: "A type that cannot be read.", 422: "Rows that cannot be read.",
              503: "Too many requests at the same time, or a prediction took too long."}  # fmt: skip
 
