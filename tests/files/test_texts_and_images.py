@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,15 @@ def test_transparent_places_are_white_and_a_row_without_an_image_is_named(tmp_pa
             assert coding.encode(frame_block({"file": [str(tmp_path / f"{name}.png")]})).unique().tolist() == [255]
         with pytest.raises(DataError, match="Row 2, column 'file': there is no image"):
             coding.encode(frame_block({"file": [str(tmp_path / "la.png"), None]}))
+
+
+@pytest.mark.parametrize(("tag", "kind"), [(0x010E, 5), (0x0100, 5), (0x011A, 2)])
+def test_an_image_whose_metadata_is_damaged_is_named(tmp_path: Path, tag: int, kind: int) -> None:
+    entries = struct.pack(">HHII", tag, kind, 8 if kind == 2 else 1, 38) + struct.pack(">HHIHH", 0x0112, 3, 1, 6, 0)
+    metadata = b"Exif\0\0MM\0*" + struct.pack(">IH", 8, 2) + entries + bytes(4) + b"abcdefgh"
+    Image.new("L", (20, 30)).save(tmp_path / "odd.png", exif=metadata)
+    with pytest.raises(DataError, match=r"odd\.png': this is not a complete PNG or JPEG image"):
+        ImageCoding(1, 10).encode(frame_block({"file": [str(tmp_path / "odd.png")]}))
 
 
 def test_predictions_of_a_folder_of_texts_say_which_file_is_which(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ __all__ = ["ImageCoding", "fit_images", "network_for"]
 _FORMATS = ("PNG", "JPEG")
 _GREY = {"1", "L", "LA", "I", "I;16", "I;16B", "F"}
 _MOST_BYTES = 4 << 30
+_DAMAGE = (OSError, ValueError, SyntaxError, TypeError, AttributeError, LookupError, EOFError, ArithmeticError, struct.error)
 _SMALL = 32  # pixels: up to this size a small network is enough
 
 
@@ -121,6 +123,6 @@ def _opened(path: Path) -> Iterator[Any]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=_FORMATS) as image:
                 yield image
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+    except (*_DAMAGE, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         reason = shown(" ".join(str(error).split()))
         raise file_problem(path, f"this is not a complete PNG or JPEG image of a usual size ({reason}).") from None
