@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from tests.files.made import rows, table_model, write_csv
 
 from calibayes.errors import DataError
 from calibayes.files import predict_file
+from calibayes.files.prediction_shards import ShardFolder
+from calibayes.sweeps.clusters import Cluster
 
 # What these libraries do to themselves is not ours to judge: sockets and files that they leave to the end.
 pytestmark = pytest.mark.filterwarnings("default")
@@ -131,6 +135,59 @@ class DiesOnce:
             Path(self.marker).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return _predict_shard(predictor, key, blocks)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster of one thread, under the name of Dask."""
+
+    @contextmanager
+    def opened(*_: Any, **__: Any) -> Iterator[Cluster]:
+        with ThreadPoolExecutor(1) as pool:
+
+            def submit(task: Callable[[], Any]) -> Future[Any]:
+                return pool.submit(task)
+
+            yield Cluster(workers=1, submit=submit, cancel=lambda future: future.cancel(), died=())
+
+    monkeypatch.setattr("calibayes.sweeps.clusters.open_cluster", opened)
+
+
+@pytest.mark.usefixtures("threads")
+def test_the_first_error_comes_first_where_rows_of_the_same_shard_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ONE_BLOCK, 2)
+    body = [list(row) for row in BODY[:30_000]]
+    body[20_000][0], body[29_000] = "many", body[29_000][:2]
+    source, messages = write_csv(tmp_path / "in.csv", body), set()
+    for backend in ("local", "dask"):
+        with pytest.raises(DataError, match="line 20002") as raised:
+            predict_file(table_model(), source, tmp_path / "out.csv", backend=backend)
+        messages.add(str(raised.value))
+    assert len(messages) == 1
+    kept = ShardFolder(tmp_path / "out.csv").path.glob("shard-*")
+    assert [path.name for path in kept] == ["shard-000000"]  # none with fewer blocks than it should have
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_shard_that_disappears_is_an_error_and_not_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = ShardFolder.write
+
+    def lose_the_second(self: ShardFolder, number: int, blocks: list[Any]) -> None:
+        write(self, number, blocks)
+        if number == 1:
+            next(self.path.glob("shard-000001")).unlink()
+
+    source = write_csv(tmp_path / "in.csv", BODY[:30_000])
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardFolder, "write", lose_the_second)
+        with pytest.raises(DataError, match=r"Shard 1 in .* was removed or damaged"):
+            predict_file(table_model(), source, tmp_path / "out.csv", backend="dask")
+    assert not (tmp_path / "out.csv").exists()
+    predict_file(table_model(), source, tmp_path / "alone.csv", workers=1)
+    predict_file(table_model(), source, tmp_path / "out.csv", backend="dask")
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "alone.csv").read_bytes()
 
 
 @pytest.mark.ray

@@ -12,7 +12,7 @@ from itertools import islice
 from queue import SimpleQueue
 from typing import Any
 
-from calibayes.errors import WorkerDiedError
+from calibayes.errors import DataError, WorkerDiedError
 from calibayes.files.block_prediction import BlockPredictor, PredictedBlock, packed, unpacked
 from calibayes.files.prediction_shards import SHARD_BLOCKS, ShardFolder
 from calibayes.sweeps.clusters import Cluster
@@ -40,15 +40,16 @@ def predicted_on_cluster(
     not predict is predicted here: so its error is that of one process, and errors come in the order of the rows.
     """
     work = _Shards(predictor, cluster, folder)
-    shards, problem = 0, None
+    shards = 0
+    incomplete: list[RowBlock] = []
+    problem: Exception | None = None
     more, kept = True, 0
     try:
         while more or work.running:
             while more and not work.failed and len(work.running) < _AHEAD * cluster.workers:
-                try:
-                    shard = list(islice(blocks, SHARD_BLOCKS))
-                except Exception as error:
-                    problem, shard = error, []
+                shard, problem = _next_shard(blocks)
+                if problem is not None:
+                    incomplete, shard = shard, []
                 more = bool(shard)
                 if shard:
                     if folder.read(shards) is None:
@@ -70,11 +71,30 @@ def predicted_on_cluster(
             "installed, and can they read the images, if there are any?"
         )
     if problem is not None:
+        for block in incomplete:
+            predictor(block)
         raise problem
     if kept:
         say(f"From before: {kept:,} of {counted(shards, 'shard')} in {shown_path(folder.path)}.")
     for number in range(shards):
-        yield from folder.read(number) or []
+        results = folder.read(number)
+        if results is None:
+            raise DataError(
+                f"Shard {number} in {shown_path(folder.path)} was removed or damaged by something else. "
+                "To predict it again, run the same command."
+            )
+        yield from results
+
+
+def _next_shard(blocks: Iterator[RowBlock]) -> tuple[list[RowBlock], Exception | None]:
+    """Return the blocks of the next shard; after an error of the reader, those before it, and the error."""
+    shard: list[RowBlock] = []
+    try:
+        for block in islice(blocks, SHARD_BLOCKS):
+            shard.append(block)
+    except Exception as error:
+        return shard, error
+    return shard, None
 
 
 class _Shards:
