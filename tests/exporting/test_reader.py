@@ -18,6 +18,7 @@ from calibayes.exporting.rows_to_check import described_rows
 from calibayes.exporting.table_rows import TableRows
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.table_coding import TableCoding
+from calibayes.files.table_columns import CategoryColumn
 from calibayes.tables import RowBlock, TableOptions, UnnamedRows, frame_block
 
 CELLS: dict[str, list[str | None]] = {
@@ -68,6 +69,41 @@ def test_a_text_that_is_no_number() -> None:
         reader.row_inputs(described, [{**records(CELLS)[0], "size": "1,5"}])
 
 
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_in_columns_of_categories(decimal: str) -> None:
+    coding = TableCoding((CategoryColumn("grade", ("3", "0.5", "1,5"), unknown=True, missing=True),), raw=True)
+    options = TableOptions(decimal=decimal)
+    grades = [3.0, 0.5, 1.5, float("nan"), 2.5]
+    expected = coding.encode(frame_block({"grade": grades}, options)).numpy()
+    rows = [{"grade": each} for each in [*grades, np.float32(1.5)]]
+    found = reader.row_inputs(described_rows(coding, options), rows)
+    np.testing.assert_array_equal(found[:-1], expected)
+    assert found[-1] == found[2]
+
+
+def test_what_calibayes_rejects_is_rejected() -> None:
+    described = described_rows(TableCoding(COLUMNS, raw=True), TableOptions())
+    row = records(CELLS)[0]
+    for cell in ("1e400", float("inf"), -1e200):
+        with pytest.raises(ValueError, match="too large a number"):
+            reader.row_inputs(described, [{**row, "size": cell}])
+    with pytest.raises(ValueError, match="Row 2 has no 'size', only"):
+        reader.row_inputs(described, [row, {name: cell for name, cell in row.items() if name != "size"}])
+
+
+def test_no_rows() -> None:
+    shapes = {"table": (0, 8), "text": (0, 80), "images": (0, 3, 12, 12)}
+    for coding in (TableCoding(COLUMNS, raw=True), text_coding(True, True), ImageCoding(3, 12)):
+        assert reader.row_inputs(described_rows(coding, TableOptions()), []).shape == shapes[coding.kind]
+
+
+def test_texts_that_are_numbers_or_missing() -> None:
+    described = described_rows(text_coding(True, True), TableOptions())
+    given: list[dict[str, Any]] = [{"title": float("nan"), "body": 5}, {"title": None, "body": 5.0}]
+    texts = [{"title": "", "body": "5"}] * 2
+    np.testing.assert_array_equal(reader.row_inputs(described, given), reader.row_inputs(described, texts))
+
+
 @pytest.mark.parametrize(("once", "bigrams"), [(True, True), (True, False), (False, False)])
 def test_texts(once: bool, bigrams: bool) -> None:
     cells: dict[str, list[Any]] = {
@@ -107,7 +143,8 @@ def test_it_runs_where_there_is_neither_calibayes_nor_torch(tmp_path: Path) -> N
         "sys.path.insert(0, '.')\n"
         "from reader import Classifier\n"
         "row = {'size': '2.5', 'colour': 'red', 'seen': '2024-03-01', 'weight': 3, 'wild': True}\n"
-        "print(round(sum(Classifier('model.onnx').predict([row])[0]['probs'].values()), 5))"
+        "classifier = Classifier('model.onnx')\n"
+        "print(round(sum(classifier.predict([row])[0]['probs'].values()), 5), classifier.predict([]))"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert found.stdout.strip() == "1.0", found.stderr
+    assert found.stdout.strip() == "1.0 []", found.stderr

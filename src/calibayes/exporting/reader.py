@@ -25,6 +25,7 @@ import numpy as np
 __all__ = ["Classifier", "row_inputs"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST = 1e150
 _MISSING = {"", "nan", "+nan", "-nan", "na", "n/a", "#n/a", "<na>", "null", "none", "nil", "-", "?", "."}
 _NUMBER = {".": re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)}
 _NUMBER[","] = re.compile(r"[+-]?(?:\d+,?\d*|,\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -49,6 +50,8 @@ class Classifier:
 
     def predict(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Answer each row: the decision, whether to abstain, the probabilities by class, and what else the file says."""
+        if not rows:
+            return []
         inputs = row_inputs(self.description["rows"], rows)
         (name,) = (each.name for each in self.session.get_inputs())
         outputs = [each.name for each in self.session.get_outputs()]
@@ -79,28 +82,45 @@ def row_inputs(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
         return _table(description, rows)
     if kind == "text":
         return _texts(description, rows)
-    return np.stack([_pixels(description, row["file"]) for row in rows])
+    channels, size = description["channels"], description["size"]
+    pixels = [_pixels(description, cell) for cell in _cells(rows, "file")]
+    return np.array(pixels, dtype=np.uint8).reshape(-1, channels, size, size)
+
+
+def _cells(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
+    """A column; a row without it is an error, since it is more often misspelt than empty."""
+    for place, row in enumerate(rows, start=1):
+        if name not in row:
+            raise ValueError(f"Row {place} has no {name!r}, only {list(row)}. Where a value is missing, pass None.")
+    return [row[name] for row in rows]
 
 
 def _table(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
     columns: list[list[Any]] = []
     for column in description["columns"]:
-        cells = [row[column["name"]] for row in rows]
+        cells = _cells(rows, column["name"])
         if column["kind"] == "category":
             places = {name: place for place, name in enumerate(column["values"])}
-            columns.append([[_code(cell, places)] for cell in cells])
+            columns.append([[_code(cell, places, description["decimal"])] for cell in cells])
         elif column["kind"] == "date":
             columns.append([_date(cell, description["date_format"]) for cell in cells])
         else:
             columns.append([[_number(cell, description["decimal"])] for cell in cells])
-    parts = [np.array(column, dtype=np.float64).reshape(len(rows), -1) for column in columns]
+    widths = [4 if column["kind"] == "date" else 1 for column in description["columns"]]
+    parts = [np.array(cells, dtype=np.float64).reshape(-1, width) for cells, width in zip(columns, widths, strict=True)]
     return np.concatenate(parts, axis=1)
 
 
-def _code(cell: Any, places: Mapping[str, int]) -> float:
-    if cell is None or (isinstance(cell, float) and math.isnan(cell)) or not str(cell).strip():
-        return math.nan
-    return float(places.get(_label(str(cell)), len(places)))
+def _code(cell: Any, places: Mapping[str, int], decimal: str) -> float:
+    text = _text(cell, decimal)
+    return float(places.get(_label(text), len(places))) if text.strip() else math.nan
+
+
+def _text(cell: Any, decimal: str = ".") -> str:
+    """A cell as a CSV file has it."""
+    if isinstance(cell, float | np.floating):
+        return "" if math.isnan(cell) else str(cell).removesuffix(".0").replace(".", decimal)
+    return "" if cell is None else str(cell)
 
 
 def _label(text: str) -> str:
@@ -114,13 +134,19 @@ def _label(text: str) -> str:
 
 def _number(cell: Any, decimal: str) -> float:
     if cell is None or not isinstance(cell, str):
-        return math.nan if cell is None else float(cell)
+        return _finite(math.nan if cell is None else float(cell))
     text = cell.strip()
     if text.lower() in _MISSING:
         return math.nan
     if not _NUMBER[decimal].fullmatch(text):
         raise ValueError(f"{cell!r} is not a number. Write it with digits and the decimal mark {decimal!r}.")
-    return float(text.replace(decimal, "."))
+    return _finite(float(text.replace(decimal, ".")))
+
+
+def _finite(value: float) -> float:
+    if abs(value) > _LARGEST:
+        raise ValueError(f"{value:g} is too large a number. If it stands for a missing value, pass None.")
+    return value
 
 
 def _date(cell: Any, date_format: str | None) -> tuple[float, ...]:
@@ -149,7 +175,8 @@ def _moment(cell: Any, date_format: str | None) -> datetime | None:
 
 def _texts(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
     places = {word: place for place, word in enumerate(description["vocabulary"], start=1)}
-    texts = ["\n".join(row[name] or "" for name in description["columns"]) for row in rows]
+    columns = [list(map(_text, _cells(rows, name))) for name in description["columns"]]
+    texts = ["\n".join(cells) for cells in zip(*columns, strict=True)]
     words = [_WORD.findall(text.lower().replace("’", "'")) for text in texts]
     parts = [words]
     if description["bigrams"]:
