@@ -12,7 +12,7 @@ import torch
 from tests.exporting.models import NETWORKS, model_of, random_network, random_trees
 from tests.files.made import rows, write_csv
 
-from calibayes.errors import ExportError, InvalidArgumentError
+from calibayes.errors import DataError, ExportError, InvalidArgumentError
 from calibayes.exporting import export_model
 from calibayes.exporting.graph_files import runner
 from calibayes.exporting.int8 import quantized
@@ -78,6 +78,19 @@ def test_the_file_says_what_predict_says(guaranteed: Model, tmp_path: Path) -> N
             assert answer[name] == pytest.approx(float(row[name]), abs=2e-5)
         for name in guaranteed.classes:
             assert answer["probs"][name] == pytest.approx(float(row[f"p_{name}"]), abs=2e-5)
+
+
+def test_cells_that_cannot_be_read_are_named(guaranteed: Model, tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "new.csv", rows(20, seed=7))
+    name = next(column.name for column in guaranteed.coding.columns if column.kind == "number")  # type: ignore[union-attr]
+    records = _records(data)
+    records[4][name] = "abc"
+    with data.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(records[0]))
+        writer.writeheader()
+        writer.writerows(records)
+    with pytest.raises(DataError, match=f"line 6, column {name!r}"):
+        export_model(guaranteed, tmp_path / "model.onnx", check=data)
 
 
 def test_the_card_has_data_scores_reliability_and_settings(guaranteed: Model, tmp_path: Path) -> None:

@@ -90,9 +90,10 @@ def generated_rows(model: Model, options: TableOptions) -> CheckRows:
 
 
 def _checked(model: Model, block: RowBlock, options: TableOptions, known: Tensor, labels: Tensor) -> CheckRows:
+    inputs = model.coding.encode(block)  # first: its errors name the line
     rows = block.table.select(list(model.coding.needs)).to_pylist()
     tensor = torch.from_numpy(row_inputs(described_rows(model.coding, options), rows))
-    return CheckRows(model.coding.encode(block), tensor, known, labels)
+    return CheckRows(inputs, tensor, known, labels)
 
 
 def _with_options(source: Any, options: TableOptions) -> Any:
