@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,14 @@ def test_the_card_has_data_scores_reliability_and_settings(guaranteed: Model, tm
     assert 'certify = "accuracy=0.9,certainty=0.8"' in card
     properties = {each.key: each.value for each in onnx.load(done.path).metadata_props}
     assert properties["card"] == card
+
+
+def test_the_settings_of_the_card_are_toml(tmp_path: Path) -> None:
+    settings = {"target": "kind 🐝", "epochs": 3, "method_settings": {"note": "🐝"}}
+    about = {"examples": 1, "settings": settings}
+    model = model_of([random_network("table-linear", 0)], NETWORKS["table-linear"][0], about=about)
+    (block,) = re.findall(r"```toml\n(.*?)```", export_model(model, tmp_path / "model.pt2").card.read_text(), flags=re.DOTALL)
+    assert tomllib.loads(block) == settings
 
 
 def test_8_bit_weights_are_measured(tmp_path: Path) -> None:

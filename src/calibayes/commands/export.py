@@ -58,9 +58,12 @@ def export(
     of --check, nothing is written.
     """
 
+    from calibayes.errors import InvalidArgumentError
     from calibayes.exporting.export_model import export_model
     from calibayes.files import load
 
+    if int8_tolerance is not None and not int8:
+        raise InvalidArgumentError("Expected --int8-tolerance only with --int8, but there is no --int8.")
     inputs = [path for path in (model, check, costs) if path is not None and path.is_file()]
     check_output_path("--out", out, inputs, "the model or the data to read")
     console, aside = stdout_console(), status_console()

@@ -22,7 +22,7 @@ from calibayes.files.settings import TrainSettings
 from calibayes.files.table_coding import TableCoding
 from calibayes.posthoc import TemperatureScaling
 from calibayes.tables import TableOptions
-from calibayes.wording import counted, listed
+from calibayes.wording import counted, listed, shown
 
 __all__ = ["export_model"]
 
@@ -113,13 +113,13 @@ def export_model(
 def _card(model: Model, actions: RowActions, checked: str) -> ModelCard:
     about = model.about
     scores, aside = about.get("scores"), model.set_aside
-    columns = listed(model.coding.needs)
+    columns, classes = listed(model.coding.needs), ", ".join(map(repr, model.classes))
     inputs = {"table": f"Columns: {columns}.", "text": f"Texts in {columns}.", "images": "Images in files."}
     attempts = [f"- {each.get('title')}: NLL {shown_number(each.get('nll'))}" for each in about.get("tried", [])]
     return ModelCard(
-        title=f"A classifier of {model.target}",
+        title=f"A classifier of {shown(model.target)}",
         data=[
-            f"Trained on {about.get('examples', 0):,} examples, to predict {model.target!r}: {', '.join(model.classes)}.",
+            f"Trained on {about.get('examples', 0):,} examples, to predict {model.target!r}: {classes}.",
             inputs[model.coding.kind],
             *([f"{counted(len(aside.labels), 'further row')} were set aside."] if aside is not None else []),
         ],
@@ -153,13 +153,18 @@ def _repeat(model: Model) -> list[str]:
     lines, tables = [], []
     for name, value in settings.items():
         if isinstance(value, dict):
-            tables += [f"[{name}]", *(f"{key} = {json.dumps(each)}" for key, each in value.items())] if value else []
+            entries = [f"{key} = {_toml(each)}" for key, each in value.items()]
+            tables += [f"[{name}]", *entries] if entries else []
         elif value is not None and (name == "target" or _plain(getattr(usual, name, None)) != value):
-            lines.append(f"{name} = {json.dumps(value, ensure_ascii=False)}")
+            lines.append(f"{name} = {_toml(value)}")
     toml = "\n".join(["```toml", *lines, *tables, "```"])
     command = "Train it again with these settings in `settings.toml`: `calibayes train DATA --config settings.toml -o model`."
     used = ", ".join(f"{name} {value}" for name, value in versions.items())
     return [command, toml, *([f"Versions: {used}."] if used else [])]
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)  # escaped, characters beyond 16 bits would be two
 
 
 def _plain(value: Any) -> Any:

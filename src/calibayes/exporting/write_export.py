@@ -11,10 +11,10 @@ from typing import Any
 from torch import Tensor, nn
 
 import calibayes
-from calibayes.atomic_file import atomic_file
 from calibayes.checks import positive
-from calibayes.errors import ExportError, InvalidArgumentError
+from calibayes.errors import InvalidArgumentError
 from calibayes.exporting.agreement import check_agreement, run_in_batches
+from calibayes.exporting.export_paths import READER, check_paths, companions, write_files
 from calibayes.exporting.graph_files import file_kind, graph_bytes, runner, with_properties
 from calibayes.exporting.int8 import INT8_TOLERANCE, Int8Effect, quantized
 from calibayes.exporting.model_card import ModelCard, reliability_lines, score_lines, scores_of_rows
@@ -115,6 +115,7 @@ def write_export(
         rows: a description of how rows become inputs, for the reader beside the file.
     """
     kind = file_kind(path)
+    check_paths(path, described=rows is not None)
     positive("tolerance", tolerance)
     if int8 and (kind != ".onnx" or plan.labelled is None):
         what = "a file that ends in .onnx" if kind != ".onnx" else "labelled rows to measure calibration on"
@@ -142,13 +143,12 @@ def write_export(
     }
     properties = {"calibayes": json.dumps(description, ensure_ascii=False), "card": card.text()}
     data = with_properties(data, kind, properties)
-    card_path, others = path.with_suffix(".md"), list[Path]()
-    _write(path, data)
-    _write(card_path, properties["card"].encode())
-    if rows is not None:
-        others = [path.with_suffix(".json"), path.with_name("reader.py")]
-        _write(others[0], json.dumps(description, ensure_ascii=False, indent=1).encode())
-        _write(others[1], Path(__file__).with_name("reader.py").read_bytes())
+    card_path, *others = companions(path, described=rows is not None)
+    contents = {card_path: properties["card"].encode()}
+    if others:
+        described = json.dumps(description, ensure_ascii=False, indent=1).encode()
+        contents |= dict(zip(others, (described, READER.read_bytes()), strict=True))
+    write_files({**contents, path: data})  # the file itself last: what is beside it is there if it is
     return Exported(path, card_path, tuple(others), tuple(outputs), len(tensors[0]), gap, effect)
 
 
@@ -180,7 +180,7 @@ def _completed(
     rows = len(next(iter(plan.tensors.values())))
     where = "onnxruntime" if kind == ".onnx" else "torch.export"
     file = [
-        f"Classes: {', '.join(plan.classes)}.",
+        f"Classes: {', '.join(map(repr, plan.classes))}.",
         f"Inputs: {', '.join(inputs)}. Outputs: {', '.join(f'`{name}`' for name in outputs)}; uncertainties are in nats, "
         "before a scaling.",
         f"Checked in {where} on {counted(rows, 'row')} before it was written: the largest difference to calibayes was "
@@ -191,11 +191,3 @@ def _completed(
         if plan.rules.threshold is not None or plan.rules.sets is not None:
             file.append("Thresholds and sets were calibrated before that: what they guarantee holds for the original weights.")
     return replace(card, method=[*card.method, f"{predicts} {scaling}"], file=[*card.file, *file])
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        with atomic_file(path) as unfinished:
-            unfinished.write_bytes(data)
-    except OSError as error:
-        raise ExportError(f"{str(path)!r} cannot be written: {error.strerror or error}. Does its folder exist?") from error
