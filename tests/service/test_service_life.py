@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from tests.files.guaranteed import trained
 from tests.service.pets import numbers
-from tests.service.running import read, serving
+from tests.service.running import Service, read, serving
 
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.serve
@@ -87,6 +87,28 @@ def _wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+def test_a_worker_that_dies_while_it_starts_delays_nothing_and_a_replaced_one_has_the_same_model(tmp_path: Path) -> None:
+    path = tmp_path / "pets.model"
+    trained().model.save(path)
+    with serving(path) as running:
+        answer = running.predict(numbers(3)).json
+        path.unlink()
+        for _ in range(2):
+            _kill_the_worker(running)
+            time.sleep(0.7)  # it starts, and is asked whether it is well
+        begin = time.monotonic()
+        assert running.predict(numbers(3)).json == answer
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(timeout=60) == 0
+        assert time.monotonic() - begin < 60
+
+
+def _kill_the_worker(running: Service) -> None:
+    (old,) = running.workers()
+    os.kill(old, signal.SIGKILL)
+    _wait_for(lambda: bool(running.workers() - {old}))
+
+
 def test_a_slow_body_is_given_up(model: Path) -> None:
     with serving(model, "--max-seconds", "0.5", "--max-requests", "1") as running:
         slow = running.connect()
@@ -112,6 +134,7 @@ def test_a_service_that_cannot_start_says_why(model: Path, tmp_path: Path) -> No
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "Choose another --port" in failed(str(model), "--port", str(taken.getsockname()[1]))
+    assert "this is not a name of a machine" in failed(str(model), "--host", "a..b")
     assert "there is no such file" in failed(str(tmp_path / "nothing.model"))
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -39,8 +42,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.listen(_BACKLOG)  # so that connections wait while there is no worker, and are not refused
-    except OSError as error:
-        raise InvalidArgumentError(f"Cannot listen at {host}, port {port}: {error.strerror}. Choose another --port.") from None
+    except (OSError, UnicodeError) as error:  # a name that cannot be one
+        why = error.strerror if isinstance(error, OSError) else "this is not a name of a machine"
+        raise InvalidArgumentError(f"Cannot listen at {host}, port {port}: {why}. Choose another --port.") from None
     return listening
 
 
@@ -55,28 +59,45 @@ def run_service(
         app: makes the application of a worker; `create_app` by default.
     """
     uvicorn = check_packages()
-    from uvicorn.supervisors import Multiprocess
+    from calibayes.service.worker_processes import WorkerProcesses
 
-    config = uvicorn.Config(
-        partial(worker_app, settings, app),
-        factory=True,
-        workers=settings.workers,
-        lifespan="on",
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        limit_concurrency=max(_CONNECTIONS, 2 * settings.max_requests),
-        timeout_graceful_shutdown=int(settings.max_seconds) + 1,
-        timeout_worker_healthcheck=_START_SECONDS,
-    )
-    with TemporaryDirectory(prefix="calibayes-metrics-") as folder:
-        os.environ[_METRICS_FOLDER] = folder
-        supervisor = Multiprocess(config, [listening])
+    with TemporaryDirectory(prefix="calibayes-service-") as name:
+        folder = Path(name)
+        config = uvicorn.Config(
+            partial(worker_app, _with_own_files(settings, folder), app),
+            factory=True,
+            workers=settings.workers,
+            lifespan="on",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=max(_CONNECTIONS, 2 * settings.max_requests),
+            timeout_graceful_shutdown=int(settings.max_seconds) + 1,
+            timeout_worker_healthcheck=_START_SECONDS,
+        )
+        os.environ[_METRICS_FOLDER] = str(_made(folder / "metrics"))
+        supervisor = WorkerProcesses(config, [listening])
         supervisor.run()
     failed = any(process.exitcode == _STARTUP_FAILURE for process in supervisor.processes)
     return _STARTUP_FAILURE if failed else 0
+
+
+def _with_own_files(settings: ServiceSettings, folder: Path) -> ServiceSettings:
+    """Copy the files of the settings, so that a worker that is replaced has the same, even if they were written anew since."""
+    costs = settings.actions.get("costs")
+    copied = {} if costs is None else {"costs": _copied(Path(costs), folder / "costs")}
+    return replace(settings, model=_copied(settings.model, folder / "model"), actions={**settings.actions, **copied})
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    return Path(shutil.copyfile(path, _made(folder) / path.name)) if path.is_file() else path
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def worker_app(settings: ServiceSettings, app: Callable[[ServiceSettings], Any] | None) -> Any:
