@@ -82,6 +82,20 @@ def test_the_file_says_what_predict_says(guaranteed: Model, tmp_path: Path) -> N
             assert answer["probs"][name] == pytest.approx(float(row[f"p_{name}"]), abs=2e-5)
 
 
+def test_rows_that_are_the_same_have_the_same_place_among_known_ones(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    cells = np.stack([generator.choice(list(letters), 240) for letters in ("pqr", "st", "uv")], 1)
+    kinds = np.where((cells[:, 0] == "p") + generator.random(240) > 0.7, "yes", "no")
+    data = write_csv(
+        tmp_path / "data.csv", [[*row, kind] for row, kind in zip(cells, kinds, strict=True)], ("a", "b", "c", "kind")
+    )
+    model = train(data, target="kind", scheme="fnn", epochs=3, folds=2, sets=0.9).model
+    done = export_model(model, tmp_path / "model.onnx", check=data)
+    predict_file(model, data, tmp_path / "out.csv")
+    expected = [float(row["outsider"]) for row in _records(tmp_path / "out.csv")]
+    assert [each["outsider"] for each in Classifier(done.path).predict(_records(data))] == pytest.approx(expected, abs=1e-5)
+
+
 def test_cells_that_cannot_be_read_are_named(guaranteed: Model, tmp_path: Path) -> None:
     data = write_csv(tmp_path / "new.csv", rows(20, seed=7))
     name = next(column.name for column in guaranteed.coding.columns if column.kind == "number")  # type: ignore[union-attr]

@@ -97,9 +97,9 @@ def _different(found: Outputs, probs: Tensor, predictive: Predictive, rules: Row
             unexplained = other & (found[name] != rounded[name]).view(len(probs), -1).any(1)
             different[name] = other if int(other.sum()) > max(1, _RARE * len(other)) else unexplained
     if rules.set_aside is not None:
-        scores = outsider_scores(predictive, rules.set_aside.outsider_score).float()
-        known = rules.set_aside.outsiders
-        low, high = (torch.searchsorted(known, scores + shift) / (len(known) + 1) for shift in (-ROUNDING, ROUNDING))
+        scores = outsider_scores(predictive, rules.set_aside.outsider_score)
+        known = rules.set_aside.outsiders.double()
+        low, high = (torch.searchsorted(known, scores + shift) / (len(known) + 1) for shift in (-2 * ROUNDING, 0.0))
         different["outsider"] = (found["outsider"] < low - ROUNDING) | (found["outsider"] > high + ROUNDING)
     return different
 

@@ -16,7 +16,7 @@ from calibayes.acting.guarantees import Guarantees, decisions_by_cost
 from calibayes.acting.prediction_sets import PredictionSets
 from calibayes.acting.thresholds import ClassThresholds, Threshold
 from calibayes.errors import ExportError, InvalidArgumentError
-from calibayes.files.set_aside_rows import SetAsideRows
+from calibayes.files.set_aside_rows import ROUNDING, SetAsideRows
 from calibayes.predictive import Predictive
 
 __all__ = ["RowRules", "TracedRules"]
@@ -127,7 +127,7 @@ class TracedRules(nn.Module):
         self.register_buffer("cost_limit", None if cost_limit is None else torch.tensor(cost_limit, dtype=torch.float64))
         self.register_buffer("costs", costs)
         self.register_buffer("set_limits", None if rules.sets is None else rules.sets.thresholds)
-        self.register_buffer("known", None if rules.set_aside is None else rules.set_aside.outsiders)
+        self.register_buffer("known", None if rules.set_aside is None else rules.set_aside.outsiders.double())
 
     @property
     def outputs(self) -> list[str]:
@@ -155,7 +155,7 @@ class TracedRules(nn.Module):
             found["set"] = rules.sets.score.of_classes(probs) <= self.set_limits
         if self.known is not None and rules.set_aside is not None:
             score = epistemic if rules.set_aside.outsider_score == "epistemic" else 1 - unscaled.amax(-1)
-            found["outsider"] = (self.known < score.float().unsqueeze(1)).sum(1).double() / (len(self.known) + 1)
+            found["outsider"] = (self.known < score.unsqueeze(1) - ROUNDING).sum(1).double() / (len(self.known) + 1)
         return found
 
 

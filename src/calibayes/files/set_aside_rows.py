@@ -68,10 +68,11 @@ class SetAsideRows:
         r"""Return how unlike the known rows each new row is, from 0 to 1, in float64.
 
         It is the share of set-aside rows with a lower outsider score, $\#\{s_i < s\} / (n + 1)$: one minus a conformal p-value.
-        Of new rows that come from where these came from, at most a share of $\alpha$ has more than $1 - \alpha$.
+        Of new rows that come from where these came from, at most a share of $\alpha$ has more than $1 - \alpha$. Scores that
+        differ by rounding alone count as equal: many rows may be the same, and would be above themselves otherwise.
         """
-        scores = outsider_scores(predictive, self.outsider_score).float()
-        return torch.searchsorted(self.outsiders, scores.contiguous()).double() / (len(self.outsiders) + 1)
+        scores = outsider_scores(predictive, self.outsider_score).contiguous() - ROUNDING
+        return torch.searchsorted(self.outsiders.double(), scores).double() / (len(self.outsiders) + 1)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain values and tensors."""
