@@ -93,14 +93,14 @@ def test_a_worker_that_dies_while_it_starts_delays_nothing_and_a_replaced_one_ha
     with serving(path) as running:
         answer = running.predict(numbers(3)).json
         path.unlink()
+        begin = time.monotonic()
         for _ in range(2):
             _kill_the_worker(running)
             time.sleep(0.7)  # it starts, and is asked whether it is well
-        begin = time.monotonic()
         assert running.predict(numbers(3)).json == answer
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(timeout=60) == 0
-        assert time.monotonic() - begin < 60
+        assert time.monotonic() - begin < 110  # one that waits for the answer of a dead worker takes two minutes more
 
 
 def _kill_the_worker(running: Service) -> None:
