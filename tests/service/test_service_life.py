@@ -140,7 +140,7 @@ def test_a_service_that_cannot_start_says_why(model: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_the_five_commands_of_the_page_run(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "how-to" / "serve.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "deploying.md").read_text()
     block = re.search(r"```sh\n(.*?)```", page, flags=re.DOTALL)
     assert block is not None
     commands = block[1].splitlines()
