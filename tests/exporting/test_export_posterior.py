@@ -140,31 +140,51 @@ def test_scaling_threshold_and_sets(score: Literal["aps", "raps", "lac"], tmp_pa
     assert found["set"].sum(1).min() >= 1
 
 
-class Ties(nn.Module):
-    """Classes 0 to 2 are equally probable, classes 3 to 5 less, and of the others, at zero in float32, none is possible."""
+def constant(logits: Tensor) -> cb.Posterior:
+    """The same prediction for every row."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.bias = nn.Parameter(torch.tensor([1.0] * 3 + [0.0] * 3 + [-200.0] * 14))
+    class Constant(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.logits = nn.Parameter(logits)
 
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.bias + 0 * x[:, :1]
-        return logits
+        def forward(self, x: Tensor) -> Tensor:
+            return self.logits + 0 * x[:, :1]
+
+    return cb.Point(Constant())
 
 
-@pytest.mark.parametrize("kind", [".onnx", ".pt2"])
+@pytest.mark.parametrize("kind", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("score", ["aps", "raps", "top-k"])
 def test_equally_probable_classes_keep_their_order_in_sets(
     score: Literal["aps", "raps", "top-k"], kind: str, tmp_path: Path
 ) -> None:
-    posterior = cb.Point(Ties())
+    # Some classes are equally probable, and the last ones, at zero in float32, impossible.
+    posterior = constant(torch.tensor([1.0] * 3 + [0.0] * 3 + [-200.0] * 14))
     probs = cb.predict(posterior, X).probs
-    for label in (1, 4, 11):
+    for label in (1, 11):
         sets = cb.acting.PredictionSets.fit(probs, torch.full((len(X),), label), coverage=0.5, score=score)
         path = cb.export(posterior, tmp_path / f"model{kind}", X, sets=sets).path
         found = in_onnxruntime(path, X)["set"] if kind == ".onnx" else torch.export.load(path).module()(X)["set"].numpy()
         if score != "aps":  # there the score of all impossible classes is 1
             assert found[0].tolist() == [place <= label for place in range(20)]
+
+
+def test_numbers_keep_all_of_their_digits(tmp_path: Path) -> None:
+    posterior = constant(-0.001 * torch.arange(1000.0))
+    sets = cb.acting.PredictionSets.fit(cb.predict(posterior, X).probs, torch.full((len(X),), 900), coverage=0.5, score="raps")
+    found = in_onnxruntime(cb.export(posterior, tmp_path / "model.onnx", X, sets=sets).path, X)["set"]
+    assert found[0].tolist() == [place <= 900 for place in range(1000)]  # the penalty of rank 900 is 90
+
+    for place in range(1, 100):  # find a confidence that is just above a threshold, but below it in float32
+        posterior = constant(torch.tensor([0.01 * place, 0.0]))
+        confidence = float(cb.predict(posterior, X, dtype=torch.float64).confidence[0])
+        threshold = confidence - 1e-10
+        if float(np.float32(threshold)) > confidence + 1e-10:
+            break
+    assert float(np.float32(threshold)) > confidence
+    found = in_onnxruntime(cb.export(posterior, tmp_path / "model.onnx", X, threshold=threshold).path, X)
+    assert not found["abstain"].any()
 
 
 @pytest.mark.parametrize(

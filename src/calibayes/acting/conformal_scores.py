@@ -81,7 +81,8 @@ class ConformalScore:
             rank = torch.arange(1, probs.shape[-1] + 1, dtype=torch.float64).expand_as(probs)
             by_rank = rank - 1 + share if self.name == "top-k" else ordered.cumsum(-1) - (1 - share) * ordered
             if self.name == "raps":
-                by_rank = by_rank + self.penalty * (rank - self.free_ranks).clamp_min(0)
+                penalty = torch.tensor(self.penalty, dtype=torch.float64)  # as a plain number, ONNX has it in float32
+                by_rank = by_rank + penalty * (rank - self.free_ranks).clamp_min(0)
             scores = torch.empty_like(probs).scatter_(-1, order, by_rank)
         return scores.scatter(-1, best, LEAST)
 

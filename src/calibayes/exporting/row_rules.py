@@ -105,6 +105,7 @@ class RowRules:
 class TracedRules(nn.Module):
     """The same rules as operations of a graph: no decision in Python depends on a probability."""
 
+    below: Tensor | None  # as a plain number, ONNX would have it in float32
     limits: Tensor | None
     cost_limit: Tensor | None
     costs: Tensor | None
@@ -123,6 +124,7 @@ class TracedRules(nn.Module):
             cost_limit = _or(rules.threshold.value, -torch.inf)
         if rules.costs is not None:
             costs = read_costs(rules.costs.costs, classes, rules.costs.abstain_cost, rules.costs.actions)[0]
+        self.register_buffer("below", None if rules.below is None else torch.tensor(rules.below, dtype=torch.float64))
         self.register_buffer("limits", None if limits is None else torch.tensor(limits, dtype=torch.float64))
         self.register_buffer("cost_limit", None if cost_limit is None else torch.tensor(cost_limit, dtype=torch.float64))
         self.register_buffer("costs", costs)
@@ -142,8 +144,8 @@ class TracedRules(nn.Module):
         abstain = torch.zeros_like(decision, dtype=torch.bool)
         if self.limits is not None:
             abstain = ~exceeds(confidence.clamp_max(1.0), self.limits[decision], torch.float64)
-        if rules.below is not None:
-            abstain = abstain | (confidence < rules.below)
+        if self.below is not None:
+            abstain = abstain | (confidence < self.below)
         if self.costs is not None:
             expected, decision = (probs @ self.costs.T).min(-1)
             if rules.costs is not None and rules.costs.abstain_cost is not None:

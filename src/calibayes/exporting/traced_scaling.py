@@ -28,16 +28,21 @@ def traced_scaling(scaling: Scaling) -> TracedScaling:
         case AutoScaling():
             return traced_scaling(scaling.scaling)
         case SharpenedScaling():
-            inner, sharpness = traced_scaling(scaling.inner), scaling.sharpness
+            inner, sharpness = traced_scaling(scaling.inner), _double(scaling.sharpness)
             return lambda values, logits: inner(sharpness * log_scores(values, logits), True)
         case TemperatureScaling():
-            temperature = scaling.temperature
+            temperature = _double(scaling.temperature)
             return lambda values, logits: (log_scores(values, logits) / temperature).softmax(-1)
         case IsotonicScaling():
             return _isotonic(scaling)
         case VennAbersScaling():
             return _venn_abers(scaling)
     return scaling._scaled
+
+
+def _double(value: float) -> Tensor:
+    """A number as a tensor: a plain one would be in float32 in ONNX."""
+    return torch.tensor(value, dtype=torch.float64)
 
 
 def _isotonic(scaling: IsotonicScaling) -> TracedScaling:
