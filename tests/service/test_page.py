@@ -65,6 +65,7 @@ def test_a_person_gets_an_answer_and_sees_how_sure_it_is(service: Service, tmp_p
         browser.script(enter, "open-sesame")
         wait_for(browser, "return !document.getElementById('ask').hidden")
         assert "pets.model" in browser.script("return document.title")
+        assert browser.script("return document.getElementById('links').hidden")  # a link carries no token
 
         browser.script(_TYPE, ["4", "0"])
         sure = answer(browser, "sure")

@@ -48,6 +48,7 @@ async function start() {
     return;
   }
   $("token-form").hidden = true;
+  $("links").hidden = Boolean(token); // a browser would ask for them without the token
   $("answer").hidden = true;
   $("title").textContent = model.name;
   document.title = `${model.name} · calibayes`;
