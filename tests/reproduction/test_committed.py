@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from reproduction.claim_verdicts import PaperClaim
 from reproduction.experiments import EXPERIMENTS, experiment, outputs_of
 from reproduction.printed_tables import claims_text
-from reproduction.run_experiment import recorded, recorded_claims
+from reproduction.run_experiment import recorded, recorded_claims, recorded_followup_claims
 from reproduction.shift.fill_page import filled
 
 ROOT = Path(__file__).parents[2]
@@ -32,14 +34,14 @@ def test_tables_numbers_and_commands_come_from_the_records(name: str) -> None:
     assert lines[1::2] == [f"    {asked.command(part.part)}" for part in parts]
 
 
-def test_claims_come_from_the_records() -> None:
-    found = recorded_claims(RESULTS, "cpu")
-    assert (RESULTS / "claims.txt").read_text() == claims_text(found)
-    told = json.loads((RESULTS / "claims.json").read_text())["claims"]
+@pytest.mark.parametrize(("name", "judged"), [("claims", recorded_claims), ("followup-claims", recorded_followup_claims)])
+def test_claims_come_from_the_records(name: str, judged: Callable[[Path, str], list[PaperClaim]]) -> None:
+    found = judged(RESULTS, "cpu")
+    assert (RESULTS / f"{name}.txt").read_text() == claims_text(found, followup=name == "followup-claims")
+    told = json.loads((RESULTS / f"{name}.json").read_text())["claims"]
     assert [(each["claim"], each["verdict"]) for each in told] == [(each.text, each.verdict) for each in found]
 
 
-@pytest.mark.skipif(not SHIFT_PAGE.exists(), reason="the page is written once its experiments have run")
 def test_the_tables_of_the_page_on_shift_come_from_the_records() -> None:
     page = SHIFT_PAGE.read_text(encoding="utf-8")
     assert filled(page, RESULTS) == page
