@@ -5,7 +5,7 @@ In the size for two cores:
 | task | training | network | shifts |
 |---|---|---|---|
 | fashion | 3,000 images that come with calibayes | `SmallCNN`, from random weights | 15 corruptions |
-| cifar10 | 1,500 images | the published ResNet-20, fine-tuned | 15 corruptions |
+| cifar10 | 2,000 images | the published ResNet-20, fine-tuned | 15 corruptions |
 | newsgroups | 10,000 articles | `TextCNN`, from random weights | words replaced, words dropped |
 | digits | 800 rows of 64 numbers (scikit-learn) | an MLP with one hidden layer | rows tilted, noise, missing cells |
 

@@ -58,6 +58,14 @@ def test_old_labels_correct_miscalibrated_confidences() -> None:
     assert "old" in expected.assumption
 
 
+def test_capital_stays_finite_however_long_the_stream_has_changed() -> None:
+    monitor = ShiftMonitor(np.random.default_rng(0).random(100))
+    assert monitor.update(np.linspace(2, 3, 1500))  # each is higher than all before
+    assert 1e300 <= monitor.highest < np.inf
+    again = ShiftMonitor.from_dict(json.loads(json.dumps(monitor.to_dict(), allow_nan=False)))
+    assert again.capital == monitor.capital
+
+
 def test_a_bin_without_errors_is_not_taken_to_be_perfect() -> None:
     expected = expected_accuracy(np.full(100, 0.99), np.full(20, 0.99), np.ones(20))
     assert expected.accuracy == 1

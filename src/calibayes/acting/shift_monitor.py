@@ -27,6 +27,7 @@ __all__ = ["ShiftMonitor"]
 _KIND = "shift-monitor"
 _JUMPS = (1e-3, 1e-2, 1e-1)
 _STAKES = np.array([-1.8, -0.9, 0.0, 0.9, 1.8])  # times a number in -0.5 … 0.5: capital stays positive
+_MOST = 1e300  # of an account: what is beyond is given away, which keeps the game fair or worse, and the numbers finite
 
 
 class ShiftMonitor:
@@ -107,7 +108,7 @@ class ShiftMonitor:
         jumps: npt.NDArray[np.float64] = np.array(_JUMPS)[:, None]
         for account, offset in zip(self._accounts, (p - 0.5, abs(2 * p - 1) - 0.5), strict=True):
             mixed = (1 - jumps) * account + jumps * account.mean(-1, keepdims=True)
-            account[:] = mixed * (1 + _STAKES * offset)
+            account[:] = np.minimum(mixed * (1 + _STAKES * offset), _MOST)
 
 
 def _rounded(name: str, values: Array) -> list[float]:
