@@ -60,7 +60,7 @@ def made_up_leak(part: ExperimentPart, effect: float, accuracy: float = 0.8, see
 
 
 def made_up_parts(effects: Mapping[str, float], others: float = 1.0, **accuracies: float) -> list[PartResults]:
-    parts = experiment("membership-fashion").parts
+    parts = experiment("membership-fashion", "paper").parts
     return [made_up_leak(part, effects.get(part.name, others), accuracies.get(part.settings[0].scheme, 0.8)) for part in parts]
 
 
@@ -78,7 +78,7 @@ def test_halves_of_a_pair_are_complements_and_pairs_are_independent() -> None:
 
 
 def test_lira_recovers_a_known_effect_and_beats_the_threshold() -> None:
-    (leak, scaled) = leaks([made_up_leak(experiment("membership-fashion").parts[0], 1.5)])
+    (leak, scaled) = leaks([made_up_leak(experiment("membership-fashion", "paper").parts[0], 1.5)])
     lira, loss = (leak.score(attack, "auc") for attack in ("LiRA", "loss"))
     assert list(lira) == list(range(9))  # pairs
     bounds = stats.norm.cdf([1.5 / math.sqrt(2 * 1.25), 1.5 / math.sqrt(2)])  # the means of eight are known to an eighth
@@ -89,7 +89,7 @@ def test_lira_recovers_a_known_effect_and_beats_the_threshold() -> None:
 
 
 def test_without_an_effect_nothing_leaks() -> None:
-    (leak, _) = leaks([made_up_leak(experiment("membership-fashion").parts[0], 0.0)])
+    (leak, _) = leaks([made_up_leak(experiment("membership-fashion", "paper").parts[0], 0.0)])
     for attack in ("LiRA", "LiRA offline", "loss"):
         areas = list(leak.score(attack, "auc").values())
         assert sum(areas) / 9 == pytest.approx(0.5, abs=0.015), attack
@@ -97,7 +97,7 @@ def test_without_an_effect_nothing_leaks() -> None:
 
 def test_the_target_and_its_complement_are_no_shadow_models() -> None:
     """With them, membership would be counted out: every example is in half of all trainings."""
-    part = experiment("membership-fashion").parts[0]
+    part = experiment("membership-fashion", "paper").parts[0]
     (leak, _) = leaks([made_up_leak(part, 1.0)])
     before = next(leak.target_scores("LiRA"))[1]
     spoilt = made_up_leak(part, 1.0)
@@ -108,7 +108,7 @@ def test_the_target_and_its_complement_are_no_shadow_models() -> None:
 
 
 def test_only_complete_pairs_count_and_three_are_needed() -> None:
-    part = experiment("membership-fashion").parts[0]
+    part = experiment("membership-fashion", "paper").parts[0]
     (leak, _) = leaks([made_up_leak(part, 1.0, seeds=(0, 1, 3, 4, 5, 8, 9, 10))])
     assert list(leak.results) == [0, 1, 4, 5, 8, 9]
     assert leaks([made_up_leak(part, 1.0, seeds=(0, 1, 3, 4, 5, 8))]) == []
@@ -141,7 +141,7 @@ def test_less_leak_at_a_loss_of_accuracy_is_said() -> None:
 
 
 def test_tables_and_numbers_show_every_scheme_once() -> None:
-    asked, parts = experiment("membership-fashion"), made_up_parts({}, others=1.0)
+    asked, parts = experiment("membership-fashion", "paper"), made_up_parts({}, others=1.0)
     text = table_text(asked, parts)
     assert text.count("FNN with temperature") == 2
     numbers = leak_summary(parts)
