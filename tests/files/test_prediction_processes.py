@@ -21,6 +21,8 @@ from calibayes.files import predict_file
 from calibayes.files.prediction_processes import rows_about
 from calibayes.files.read_rows import row_blocks
 
+pytestmark = pytest.mark.processes
+
 BODY = rows(1000)
 LONG = BODY * 90  # eleven blocks: more than are under way at a time with three processes
 
@@ -44,7 +46,6 @@ def test_the_output_is_the_same_for_any_number_of_processes(tmp_path: Path, endi
     assert said[0] == said[1] == said[2]
 
 
-@pytest.mark.slow
 def test_what_is_noticed_in_the_rows_is_the_same(tmp_path: Path) -> None:
     strange = [["1.0", f"colour {place}", "2024-01-05", "tiny" if place % 2 else "small"] for place in range(20_000)]
     source, said = write_csv(tmp_path / "in.csv", strange), []
@@ -122,7 +123,6 @@ def test_a_process_that_is_killed_is_named_and_leaves_nothing_behind(tmp_path: P
     )
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_all_processes_and_leaves_nothing_behind(tmp_path: Path) -> None:
     code, err = _stopped(tmp_path, lambda process, _: os.killpg(process.pid, signal.SIGINT))
     assert (code, err) == (130, "Stopped. Nothing was written.\n")
