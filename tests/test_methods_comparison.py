@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label
+import torch
+from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label, reference_of
 from benchmarks.methods.contenders import CONTENDERS, TRIES
 from benchmarks.methods.costs import measured_costs
 from benchmarks.methods.published import publish
@@ -18,7 +19,11 @@ from benchmarks.methods.seed_differences import difference
 from benchmarks.methods.study import Study
 from benchmarks.methods.table_ranks import table_ranks
 from benchmarks.methods.tasks import TASKS, Task
+from benchmarks.methods.test_chance import DRAWS, SCORES_WITH_CHANCE, deviations, packed, unpacked
 from benchmarks.methods.trained_posteriors import Recipe
+
+from calibayes import metrics
+from calibayes.randomness import generator_for
 
 
 def _row(task: str, base: str, method: str, seed: int, worse: float) -> dict[str, Any]:
@@ -72,6 +77,40 @@ def test_a_known_difference_is_found() -> None:
 def test_tables_are_paired_by_table() -> None:
     part = by_data_set(comparison_frame(ROWS))["tables"]
     assert difference(part, "nll", ("plain", "bnn", "best"), REFERENCE).pairs == 4
+
+
+def test_chance_in_the_test_examples_widens_an_interval() -> None:
+    rows = [dict(row) for row in ROWS if row["task"] == "newsgroups"]
+    draws = torch.linspace(-0.02, 0.02, DRAWS)
+    for row in rows:
+        row["chance"] = {way: {"nll": packed(draws if row["method"] == "bnn" else 0 * draws)} for way in WAYS}
+    cell = ("plain", "bnn", "best")
+    without, found = (difference(comparison_frame(each), "nll", cell, REFERENCE) for each in (ROWS[:30], rows))
+    assert found.value == without.value
+    both = np.hypot(without.high - without.value, 1.96 * float(draws.std()))
+    assert found.high - found.value == pytest.approx(both, rel=1e-3)
+
+
+def test_draws_of_examples_are_scored_as_metrics_score_them() -> None:
+    generator = torch.Generator().manual_seed(0)
+    probs = torch.randn(200, 3, generator=generator, dtype=torch.float64).softmax(1)
+    y = torch.randint(3, (200,), generator=generator)
+    drawn = torch.randint(200, (DRAWS, 200), generator=generator_for(torch.device("cpu"), 0, "test examples"))
+    found = deviations([(probs, y)])
+    for score in SCORES_WITH_CHANCE:
+        metric = getattr(metrics, score)
+        expected = [metric(probs[rows], y[rows]) - metric(probs, y) for rows in drawn]
+        assert found[score].tolist() == pytest.approx(expected, abs=1e-12)
+        assert unpacked(packed(found[score])).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_methods_on_one_base_are_compared_with_its_network() -> None:
+    rows = [row | {"base": "regularised"} for row in ROWS if row["task"] == "newsgroups" and row["base"] == "plain"]
+    frame = comparison_frame([*ROWS, *(row | {"task": "cifar10"} for row in rows)])
+    assert reference_of(by_data_set(frame)["cifar10"]) == ("regularised", "fnn", "temperature")
+    told = next(each for each in answers(frame) if each.data == "cifar10")
+    assert told.sentence.startswith("Yes: 1 of 3 do, first BNN")
+    assert chosen_by_validation(frame, ABOUT_ONE)[0][1] == "bnn"  # as without that data set
 
 
 def test_answers_follow_the_scores() -> None:

@@ -12,11 +12,17 @@ import pandas as pd
 from benchmarks.methods.contenders import CONTENDERS
 from benchmarks.methods.scoring import WAYS
 from benchmarks.methods.tasks import TASKS
+from benchmarks.methods.test_chance import unpacked
 
-__all__ = ["REFERENCE", "comparison_frame", "failures", "label", "recorded_rows"]
+__all__ = ["CHANCE", "REFERENCE", "comparison_frame", "failures", "label", "recorded_rows", "reference_of"]
 
 REFERENCE = ("plain", "fnn", "temperature")
 """What everything is compared with: the plain network with a temperature."""
+
+_REFERENCE_OF_ONE_BASE = ("regularised", "fnn", "temperature")
+
+CHANCE = "chance: "
+"""Columns of this beginning hold what draws of the test examples add to a score."""
 
 _MARKS = {"plain": "", "temperature": " + T", "best": " + scaling"}
 
@@ -54,6 +60,7 @@ def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         }
         line |= {f"auroc_{score}": value for by_score in row["outsiders"].values() for score, value in by_score.items()}
         people = row.get("people", {}).get(way, {})
+        line |= {CHANCE + score: unpacked(text) for score, text in row.get("chance", {}).get(way, {}).items()}
         line |= {f"people_{name}": people[name] for name in ("kl", "brier") if name in people}
         yield line
 
@@ -62,6 +69,11 @@ def failures(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Task, base, method and error of every training that failed."""
     names = ("task", "base", "method", "seed", "error")
     return [{name: row[name] for name in names} for row in rows if "error" in row]
+
+
+def reference_of(part: pd.DataFrame) -> tuple[str, str, str]:
+    """What the methods of a data set are compared with: where all are regularised, the network of that base."""
+    return REFERENCE if (part["base"] == REFERENCE[0]).any() else _REFERENCE_OF_ONE_BASE
 
 
 def label(base: str, method: str, way: str = "plain") -> str:

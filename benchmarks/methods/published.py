@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.methods.__main__ import RESULTS
-from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label, recorded_rows
+from benchmarks.methods.comparison_frame import CHANCE, comparison_frame, failures, label, recorded_rows, reference_of
 from benchmarks.methods.picture import draw_costs
 from benchmarks.methods.questions import ABOUT_FOUR, ABOUT_ONE, answers, by_data_set, chosen_by_validation
 from benchmarks.methods.seed_differences import Cell, differences_from
@@ -42,7 +42,8 @@ def publish(results: Path) -> None:
     if not rows:
         raise SystemExit(f"There are no records in {results}. Run: python -m benchmarks.methods fashion-mnist")
     frame = comparison_frame(rows)
-    frame.to_csv(results / "scores.csv", index=False, float_format="%.6g")
+    scores = frame.drop(columns=[column for column in frame if str(column).startswith(CHANCE)])
+    scores.to_csv(results / "scores.csv", index=False, float_format="%.6g")
     texts = [
         task_table(part, TASKS[name].title if name in TASKS else "all tables") for name, part in by_data_set(frame).items()
     ]
@@ -61,13 +62,13 @@ def publish(results: Path) -> None:
 
 def task_table(part: pd.DataFrame, title: str) -> str:
     """Means over seeds (and tables) of every score, plain and with the best scaling, the lowest NLL first."""
+    reference = reference_of(part)
     cells = [
         (base, method, way)
         for base, method, way in _cells(part)
-        if way in ("plain", "best") or (base, method, way) == REFERENCE
+        if way in ("plain", "best") or (base, method, way) == reference
     ]
-    has_reference = REFERENCE in cells
-    gaps = differences_from(part, "nll", [cell for cell in cells if cell != REFERENCE], REFERENCE) if has_reference else {}
+    gaps = differences_from(part, "nll", [cell for cell in cells if cell != reference], reference)
     columns = {name: shown for name, shown in _COLUMNS.items() if name in part and part[name].notna().any()}
     means = part.groupby(["base", "method", "way"])[[*columns, "cost", "passes"]].mean().loc[cells].sort_values("nll")
     seeds = part.groupby("task")["seed"].nunique().max()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from benchmarks.methods.comparison_frame import REFERENCE, label
+from benchmarks.methods.comparison_frame import REFERENCE, label, reference_of
 from benchmarks.methods.seed_differences import Cell, ScoreDifference, difference, differences_from
 
 __all__ = ["ABOUT_FOUR", "ABOUT_ONE", "Answer", "answers", "by_data_set", "cells_up_to", "chosen_by_validation"]
@@ -54,10 +54,13 @@ def by_data_set(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def cells_up_to(frame: pd.DataFrame, trainings: float, way: str = "best") -> list[Cell]:
-    """Bases and methods that cost at most so many plain trainings, with the scaling that validation examples prefer."""
+    """Bases and methods that cost at most so many plain trainings, with the scaling that validation examples prefer.
+
+    What they are compared with is not among them.
+    """
     costs = frame.groupby(["base", "method"], sort=False)["cost"].mean().reset_index()
     cells = [(str(row.base), str(row.method), way) for row in costs.itertuples() if float(str(row.cost)) <= trainings]
-    return [cell for cell in cells if cell[:2] != REFERENCE[:2]]
+    return [cell for cell in cells if cell[:2] != reference_of(frame)[:2]]
 
 
 def answers(frame: pd.DataFrame) -> list[Answer]:
@@ -73,18 +76,12 @@ def answers(frame: pd.DataFrame) -> list[Answer]:
         ("How much of a Bayesian network's calibration is regularisation?", _regularisation),
         ("Is a temperature enough?", _temperature),
     )
-    parts = by_data_set(frame)
     return [
         Answer(question, name, *answer(part))
         for question, answer in asked
-        for name, part in parts.items()
-        if _has_what_it_takes(part)
+        for name, part in by_data_set(frame).items()
+        if answer is not _regularisation or reference_of(part) == REFERENCE
     ]
-
-
-def _has_what_it_takes(part: pd.DataFrame) -> bool:
-    """True if the reference is among the methods; on CIFAR-10 there is no plain base."""
-    return bool(((part["base"] == REFERENCE[0]) & (part["method"] == REFERENCE[1])).any())
 
 
 def _winners(part: pd.DataFrame, trainings: float) -> tuple[str, dict[str, ScoreDifference]]:
@@ -111,7 +108,7 @@ def _of(some: int, all_of_them: int) -> str:
 
 
 def _together(part: pd.DataFrame, score: str, cells: Sequence[Cell], comparisons: int) -> dict[Cell, ScoreDifference]:
-    return {cell: difference(part, score, cell, REFERENCE, comparisons=comparisons) for cell in cells}
+    return {cell: difference(part, score, cell, reference_of(part), comparisons=comparisons) for cell in cells}
 
 
 def _term(part: pd.DataFrame, suffix: str) -> tuple[str, dict[str, ScoreDifference]]:
@@ -154,7 +151,7 @@ def _regularisation(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]
 
 def _temperature(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]]:
     cells = cells_up_to(part, float("inf"))
-    found = differences_from(part, "ece", cells, REFERENCE)
+    found = differences_from(part, "ece", cells, reference_of(part))
     better = [cell for cell in cells if found[cell].clearly < 0]
     best = min(cells, key=lambda cell: found[cell].value)
     told = {f"{label(*cell)}: ece": found[cell] for cell in better or [best]}
@@ -169,10 +166,12 @@ def _temperature(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]]:
 def chosen_by_validation(frame: pd.DataFrame, trainings: float) -> tuple[Cell, Mapping[Cell, float]]:
     """The method with the lowest mean rank over data sets by validation NLL, among those of at most this cost, and all ranks.
 
-    Only methods that every data set has are ranked; test scores are not looked at.
+    Only methods that every data set with both bases has are ranked; test scores are not looked at.
     """
     ranks = []
     for part in by_data_set(frame).values():
+        if reference_of(part) != REFERENCE:
+            continue
         cells = [(*REFERENCE[:2], "best"), *cells_up_to(part, trainings)]
         means = part.groupby(["task", "base", "method", "way"])["validation_nll"].mean().unstack("task")
         ranks.append(means.loc[means.index.intersection(cells)].rank().mean(axis=1))

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from benchmarks.methods.task_data import TaskData
+from benchmarks.methods.task_data import SEVERITIES, TaskData
 from benchmarks.methods.tasks import Task
+from benchmarks.methods.test_chance import deviations, packed
 from calibayes import metrics
 from calibayes.acting import PredictionSets, outsider_scores
 from calibayes.acting.detection import auroc
@@ -56,7 +57,14 @@ def scored(posterior: Posterior, task: Task, data: TaskData, seed: int) -> dict[
         inside = sets.predict(scaling.transform(test.probs))
         result["test"][way]["set_size"] = rounded(float(inside.sum(1).double().mean()))
         result["test"][way]["set_coverage"] = rounded(float(inside.gather(1, test_y[:, None]).double().mean()))
-    result["shift"] = _under_shift(posterior, task, data, seed, scalings)
+    shifted = [(severity, predicted(posterior, task, x, seed).probs, y) for severity, x, y in data.shifted(task.shifted)]
+    result["shift"] = _under_shift(shifted, scalings)
+    if task.draws_examples:
+        worst = [(probs, y) for severity, probs, y in shifted if severity == SEVERITIES[-1]]
+        result["chance"] = {
+            way: _chance(scaling, [(test.probs, test_y)]) | _chance(scaling, worst, f"_shift{SEVERITIES[-1]}")
+            for way, scaling in scalings.items()
+        }
     result["outsiders"] = {name: _told_apart(test, predicted(posterior, task, x, seed)) for name, x in data.outsiders.items()}
     if data.people is not None:
         result["people"] = {
@@ -98,14 +106,18 @@ def _in_all_ways(scalings: Mapping[str, Scaling], probs: Tensor, y: Tensor, name
     }
 
 
+def _chance(scaling: Scaling, parts: list[tuple[Tensor, Tensor]], suffix: str = "") -> dict[str, str]:
+    found = deviations([(scaling.transform(probs), y) for probs, y in parts])
+    return {score + suffix: packed(values) for score, values in found.items()}
+
+
 def _under_shift(
-    posterior: Posterior, task: Task, data: TaskData, seed: int, scalings: Mapping[str, Scaling]
+    shifted: list[tuple[int, Tensor, Tensor]], scalings: Mapping[str, Scaling]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Means over shifts, by severity and way."""
     by_severity: dict[str, list[dict[str, dict[str, float]]]] = {}
-    for severity, x, y in data.shifted(task.shifted):
-        found = _in_all_ways(scalings, predicted(posterior, task, x, seed).probs, y, SHIFT_SCORES)
-        by_severity.setdefault(str(severity), []).append(found)
+    for severity, probs, y in shifted:
+        by_severity.setdefault(str(severity), []).append(_in_all_ways(scalings, probs, y, SHIFT_SCORES))
     return {
         severity: {
             way: {name: rounded(float(np.mean([each[way][name] for each in parts]))) for name in SHIFT_SCORES} for way in WAYS

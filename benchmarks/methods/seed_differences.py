@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from benchmarks.methods.comparison_frame import CHANCE
 from calibayes.recipes.compare.difference_interval import mean_difference
 
 __all__ = ["ScoreDifference", "difference", "differences_from"]
@@ -35,6 +36,9 @@ class ScoreDifference(NamedTuple):
 def difference(frame: pd.DataFrame, score: str, first: Cell, second: Cell, *, comparisons: int = 1) -> ScoreDifference:
     """First minus second, paired by task and seed, averaged over the seeds of a task if there are several tasks.
 
+    The interval covers chance in the trainings and, where records hold it, in the test examples; for several tasks, chance in
+    the tasks.
+
     Args:
         frame: of `comparison_frame`, the tasks to look at.
         score: a column.
@@ -43,18 +47,28 @@ def difference(frame: pd.DataFrame, score: str, first: Cell, second: Cell, *, co
         comparisons: for which the interval is corrected (Bonferroni).
     """
     gaps = (_of(frame, score, first) - _of(frame, score, second)).dropna()
-    if gaps.index.get_level_values("task").nunique() > 1:
+    one_task = gaps.index.get_level_values("task").nunique() == 1
+    if not one_task:
         gaps = gaps.groupby("task").mean()
     values = gaps.to_numpy(np.float64)
     if len(values) < 2:
         return ScoreDifference(float(values.mean()) if len(values) else np.nan, np.nan, np.nan, len(values))
-    estimate = mean_difference(list(values), 0.0, comparisons=comparisons)
+    variance = _of_examples(frame, score, first, second) if one_task else 0.0
+    estimate = mean_difference(list(values), variance, comparisons=comparisons)
     return ScoreDifference(estimate.value, estimate.low, estimate.high, len(values))
 
 
 def differences_from(frame: pd.DataFrame, score: str, cells: Sequence[Cell], second: Cell) -> dict[Cell, ScoreDifference]:
     """The difference of each from the second, with intervals that hold together."""
     return {cell: difference(frame, score, cell, second, comparisons=len(cells)) for cell in cells}
+
+
+def _of_examples(frame: pd.DataFrame, score: str, first: Cell, second: Cell) -> float:
+    """The variance of the mean difference when the test examples are drawn again; 0 where records do not hold it."""
+    if CHANCE + score not in frame:
+        return 0.0
+    gaps = (_of(frame, CHANCE + score, first) - _of(frame, CHANCE + score, second)).dropna()
+    return float(np.stack(gaps.to_list()).mean(0).var(ddof=1)) if len(gaps) else 0.0
 
 
 def _of(frame: pd.DataFrame, score: str, cell: Cell) -> pd.Series[float]:

@@ -27,6 +27,8 @@ class Task:
         samples: $S$, networks behind a prediction of a single random posterior; half as many for each member of a mixture.
         shifted: test examples under each shift.
         methods: the names of the methods that are compared.
+        draws_examples: whether records hold what chance in the test examples does to scores; for tables, which are many,
+            chance is in the tables.
         settings_from: the task whose choices are taken over, where trainings are too long for tries.
     """
 
@@ -39,6 +41,7 @@ class Task:
     samples: int = 16
     shifted: int = 500
     methods: tuple[str, ...] = tuple(each.name for each in CONTENDERS)
+    draws_examples: bool = True
     settings_from: str | None = None
 
 
@@ -129,6 +132,7 @@ TABLES = tuple(
         },
         seeds=3,
         batch_size=64,
+        draws_examples=False,
     )
     for name in SETS
 )
