@@ -24,17 +24,17 @@ def draw_costs(frame: pd.DataFrame, titles: dict[str, str], path: Path, *, way: 
     from calibayes.displays.style import BLUE, VERMILLION
 
     colours = {"plain": BLUE, "regularised": VERMILLION}
-    figure, panels = plt.subplots(1, len(titles), figsize=(6.2 * len(titles), 6), layout="constrained", squeeze=False)
-    for axes, (task, title) in zip(panels[0], titles.items(), strict=True):
+    figure, panels = plt.subplots(len(titles), figsize=(11.5, 5 * len(titles)), layout="constrained", squeeze=False)
+    for axes, (task, title) in zip(panels[:, 0], titles.items(), strict=True):
         part = frame[(frame["task"] == task) & (frame["way"] == way) & (frame["cost"] > 0)]
         scores = part.groupby(["base", "method"], sort=False).agg(
             nll=("nll", "mean"), spread=("nll", "std"), cost=("cost", "mean")
         )
-        gap = (scores["nll"].max() - scores["nll"].min()) / 34
+        gap = (scores["nll"].max() - scores["nll"].min()) / 30
         for column in _of_similar_cost(list(scores.itertuples())):
             _draw_column(axes, sorted(column, key=lambda row: float(row.nll)), gap, colours)
         axes.set_xscale("log")
-        axes.set_xlim(scores["cost"].min() / 1.2, scores["cost"].max() * 2.5)
+        axes.set_xlim(scores["cost"].min() / 1.1, scores["cost"].max() * 1.7)
         axes.xaxis.set_major_locator(FixedLocator(_COSTS))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda cost, _: f"{cost:g}×"))
         axes.xaxis.set_minor_locator(NullLocator())
@@ -43,8 +43,8 @@ def draw_costs(frame: pd.DataFrame, titles: dict[str, str], path: Path, *, way: 
         axes.set_title(title, fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
     for base, colour in colours.items():
-        panels[0][-1].plot([], [], "o", color=colour, label=f"{base} base")
-    panels[0][-1].legend(frameon=False, fontsize=8)
+        panels[0, 0].plot([], [], "o", color=colour, label=f"{base} base")
+    panels[0, 0].legend(frameon=False, fontsize=8, loc="upper right")
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -62,7 +62,7 @@ def _of_similar_cost(rows: list[Any]) -> list[list[Any]]:
 
 def _draw_column(axes: Any, column: Sequence[Any], gap: float, colours: dict[str, str]) -> None:
     """Methods of similar cost from the lowest NLL on: points, and names beside them that do not cover each other."""
-    height, beside = -1.0, 1.06 * max(row.cost for row in column)
+    height, beside = -1.0, 1.03 * max(row.cost for row in column)
     for row in column:
         base, method = row.Index
         axes.errorbar([row.cost], [row.nll], yerr=[row.spread], fmt="o", color=colours[base], markersize=4, elinewidth=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.methods.contenders import CONTENDERS
 from benchmarks.tabular_sets import SETS
@@ -27,6 +27,7 @@ class Task:
         samples: $S$, networks behind a prediction of a single random posterior; half as many for each member of a mixture.
         shifted: test examples under each shift.
         methods: the names of the methods that are compared.
+        precision: of the network in training, as in `calibayes.fit`; predictions are always in full precision.
         draws_examples: whether records hold what chance in the test examples does to scores; for tables, which are many,
             chance is in the tables.
         settings_from: the task whose choices are taken over, where trainings are too long for tries.
@@ -41,6 +42,7 @@ class Task:
     samples: int = 16
     shifted: int = 500
     methods: tuple[str, ...] = tuple(each.name for each in CONTENDERS)
+    precision: Literal["bfloat16"] | None = None
     draws_examples: bool = True
     settings_from: str | None = None
 
@@ -76,6 +78,7 @@ FASHION = Task(
         "regularised": _regularised((0.003,), 8, (0.01, 0.1), 0.998, (0.05, 0.1)),
     },
     methods=_without(*_LEARNERS),
+    precision="bfloat16",
 )
 
 CIFAR10 = Task(
@@ -97,6 +100,7 @@ CIFAR10 = Task(
     samples=8,
     shifted=250,
     methods=_SIX,
+    precision="bfloat16",
     settings_from="fashion-mnist",
 )
 

@@ -177,6 +177,7 @@ def _fit(
         epochs=epochs,
         batch_size=task.batch_size,
         seed=member_seed(recipe.seed, recipe.member),
+        precision=task.precision,
         device="cpu",
         group=None,
         progress=False,
