@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import torch
 from benchmarks.methods.comparison_frame import REFERENCE, comparison_frame, failures, label, reference_of
 from benchmarks.methods.contenders import CONTENDERS, TRIES
 from benchmarks.methods.costs import measured_costs
-from benchmarks.methods.published import publish
+from benchmarks.methods.printed_tables import answers_text, defaults_text, front_table
+from benchmarks.methods.published import TITLES, publish
 from benchmarks.methods.questions import ABOUT_ONE, answers, by_data_set, chosen_by_validation
 from benchmarks.methods.scoring import SCORES, SHIFT_SCORES, WAYS
 from benchmarks.methods.seed_differences import difference
@@ -170,6 +172,30 @@ def test_methods_share_trained_points() -> None:
     assert {(each.method, each.tried["lam"]) for each in with_term} == {("ca-fnn", 5.0)}
 
 
+def test_the_front_table_shows_means_and_marks_clear_differences() -> None:
+    lines = front_table(comparison_frame(ROWS), {"newsgroups": "20 Newsgroups", "tables": "tables"}).splitlines()
+    shown = {line[:42].strip(): line[42:].split() for line in lines[2:]}
+    assert set(shown) == {
+        "FNN",
+        "FNN + T",
+        "CA-FNN + scaling",
+        "BNN + scaling",
+        "CA-BNN + scaling",
+        "FNN + scaling, regularised",
+    }
+    for row, mark, nll in (("BNN + scaling", "▼", 0.46), ("CA-FNN + scaling", "", 0.5), ("FNN", "", 0.5)):
+        for cell in (shown[row][0], shown[row][3]):
+            assert cell.lstrip("0123456789.") == mark
+            assert float(cell.rstrip("▼▲")) == pytest.approx(nll, abs=0.002)
+
+
+def test_texts_of_the_answers_show_what_is_clear() -> None:
+    text = answers_text(answers(comparison_frame(ROWS)), {"newsgroups": "20 Newsgroups", "tables": "the tables"})
+    assert "  20 Newsgroups: Yes: 2 of 4 do, first BNN + scaling" in text
+    assert re.search(r"BNN \+ scaling: nll: -0\.04\d\d \(-0\.04\d\d to -0\.03\d\d\)", text)
+    assert "At most 1.5 plain trainings: BNN + scaling" in defaults_text(comparison_frame(ROWS), TITLES)
+
+
 def test_labels() -> None:
     assert label("regularised", "fnn", "temperature") == "FNN + T, regularised"
 
@@ -198,6 +224,6 @@ def test_a_task_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert costs["plain"]["ensemble"]["training"] > 1.0
     (tmp_path / "table-iris" / "costs.json").write_text(json.dumps({"costs": costs}))
     publish(tmp_path)
-    assert "FNN + T" in (tmp_path / "tables.txt").read_text()
+    assert "FNN + T" in (tmp_path / "tables" / "table.txt").read_text()
     again = Study(task, tmp_path, workers=1).run()
     assert [row["test"] for row in again] == [row["test"] for row in rows]

@@ -151,16 +151,14 @@ def _regularisation(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]
 
 def _temperature(part: pd.DataFrame) -> tuple[str, dict[str, ScoreDifference]]:
     cells = cells_up_to(part, float("inf"))
-    found = differences_from(part, "ece", cells, reference_of(part))
+    reference = reference_of(part)
+    found = differences_from(part, "ece", cells, reference)
     better = [cell for cell in cells if found[cell].clearly < 0]
     best = min(cells, key=lambda cell: found[cell].value)
     told = {f"{label(*cell)}: ece": found[cell] for cell in better or [best]}
     if better:
-        return (
-            f"{_of(len(better), len(cells))} methods have a clearly lower ECE than the plain network with a temperature.",
-            told,
-        )
-    return f"Yes for ECE: none of {len(cells)} methods has a clearly lower one.", told
+        return f"{_of(len(better), len(cells))} methods have a clearly lower ECE than {label(*reference)}.", told
+    return f"Yes for ECE: none of {len(cells)} methods has a clearly lower one than {label(*reference)}.", told
 
 
 def chosen_by_validation(frame: pd.DataFrame, trainings: float) -> tuple[Cell, Mapping[Cell, float]]:
