@@ -15,7 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["Browser", "missing"]
+__all__ = ["END", "ENTER", "ESCAPE", "HOME", "RIGHT", "TAB", "Browser", "missing"]
+
+ESCAPE, TAB, RIGHT, HOME, END, ENTER = "\ue00c", "\ue004", "\ue014", "\ue011", "\ue010", "\ue007"  # keys
 
 _ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
               "--disable-component-update", "--disable-default-apps", "--disable-sync", "--hide-scrollbars")  # fmt: skip
