@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,18 +25,22 @@ def followup_figures(parts: Sequence[PartResults]) -> Iterator[tuple[str, Figure
     """Each figure with the name of its file."""
     yield "ece-and-detection.png", _panels([(KNOWN_SOURCE, _tradeoff), (NEW_SOURCE, _tradeoff)], parts)
     yield "selection.png", _panels([("ece", _selection), ("accuracy", _selection)], parts)
-    yield "shift.png", _panels([("ece", _shift), ("accuracy", _shift)], parts)
+    yield "shift.png", _panels([("ece", _shift), ("ece", partial(_shift, way="scaled")), ("accuracy", _shift)], parts)
 
 
 def _panels(
     panels: Sequence[tuple[str, Callable[[Axes, str, Sequence[PartResults]], None]]], parts: Sequence[PartResults]
 ) -> Figure:
-    """A figure of panels side by side, with one legend above them."""
+    """A figure of panels side by side, with one legend above them; those of the same score share an axis."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.4, 4.0), layout="constrained")
+    figure = Figure(figsize=(4.2 * len(panels), 4.0), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    first: dict[str, Axes] = {}
     for ax, (what, panel) in zip(axes, panels, strict=True):
+        if what in first:
+            ax.sharey(first[what])
+        first.setdefault(what, ax)
         panel(ax, what, parts)
         finish(ax)
     handles, labels = axes[0].get_legend_handles_labels()
@@ -82,10 +87,10 @@ def _selection(ax: Axes, score: str, parts: Sequence[PartResults]) -> None:
     percent_axis(ax.yaxis)
 
 
-def _shift(ax: Axes, score: str, parts: Sequence[PartResults]) -> None:
-    """A score without a shift and under each, means over seeds and their range."""
+def _shift(ax: Axes, score: str, parts: Sequence[PartResults], way: str = "test") -> None:
+    """A score without a shift and under each, means over seeds and their range; "scaled" is with a temperature."""
     shifts = sorted(parts[0].results[0]["final"]["shift"])
-    places: list[tuple[str, ...]] = [("test",), *(("shift", name, "test") for name in shifts)]
+    places: list[tuple[str, ...]] = [(way,), *(("shift", name, way) for name in shifts)]
     chosen = [part for part in parts if part.name in {name for each in _SELECTED for name in (each, f"{each}-OCM")}]
     for index, (part, line) in enumerate(zip(chosen, LINES, strict=False)):
         values = [part.final(*place, score) for place in places]
@@ -93,8 +98,8 @@ def _shift(ax: Axes, score: str, parts: Sequence[PartResults]) -> None:
         ends = np.abs(np.array([[each.min(), each.max()] for each in values]).T - means)
         where = np.arange(len(places)) + 0.12 * (index - (len(chosen) - 1) / 2)
         ax.errorbar(where, means, ends, fmt=line.marker, color=line.color, capsize=2, label=part.name)
-    ax.set_xticks(range(len(places)), ["no shift", *shifts], fontsize="small")
-    ax.set_ylabel(_named(score))
+    ax.set_xticks(range(len(places)), ["no shift", *(name.replace("_", " ") for name in shifts)], fontsize="small")
+    ax.set_ylabel(_named(score) + (" with the temperature of unshifted inputs" if way == "scaled" else ""))
     percent_axis(ax.yaxis)
 
 

@@ -122,6 +122,8 @@ def _beside_people(parts: Sequence[PartResults]) -> Figure:
             label = "as trained" if way == "plain" else "with a temperature"
             ax.plot(value, rows + aside, marker, color=colour, markersize=3.5, label=label)
         ax.set_xlabel(title, fontsize="small")
+        if score == "overconfidence":
+            ax.axvline(0, color=GREY, linewidth=0.8, zorder=0)
         finish(ax)
     axes[0].set_yticks(rows, [part.name for part in parts])
     axes[0].invert_yaxis()

@@ -120,7 +120,9 @@ def test_everything_is_there_in_plain_values() -> None:
     measured = told["sets"]["measured"]
     assert measured["coverage"]["low"] < measured["coverage"]["value"] < measured["coverage"]["high"]
     assert sum(measured["size_counts"]) == 500
-    assert [text.partition(":")[0] for text in told["threshold"]["statements"]] == ["a", "b", "c"]
+    together, *classes = told["threshold"]["statements"]
+    assert together.endswith("so that all 3 hold together with certainty 90 %.")
+    assert [text.partition(":")[0] for text in classes] == ["a", "b", "c"]
     assert told["threshold"]["answered"] == int(found.answers(probs).sum())  # type: ignore[union-attr]
     assert found.statements(["a", "b", "c"]) == [told["sets"]["statement"], *told["threshold"]["statements"]]
 

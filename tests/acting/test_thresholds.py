@@ -234,7 +234,9 @@ def test_classes_share_the_certainty() -> None:
     assert violations <= stats.binom.ppf(0.999, runs, 0.1)
     assert np.mean(answered) > best - 0.1
     assert found.thresholds[0].certainty == pytest.approx(1 - 0.1 / 3)
-    assert found.statement.startswith("Class 0: Decisions of a confidence above")
+    first, second, *_ = found.statement.splitlines()
+    assert first.endswith(f"all {len(found.thresholds)} hold together with certainty {100 * found.certainty:.4g} %.")
+    assert second.startswith("Class 0: Decisions of a confidence above")
     assert ClassThresholds.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 

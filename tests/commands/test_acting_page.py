@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from calibayes.cli import app
 
-PAGE = (Path(__file__).parents[2] / "docs" / "acting.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "acting.md").read_text(encoding="utf-8")
+EXAMPLE = ROOT / "examples" / "predictions.py"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -45,6 +47,19 @@ def test_the_page_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     labels = frames[0]["label"].astype(str)
     held = [label in each.split("|") for label, each in zip(labels, frames[0]["set"].astype(str), strict=True)]
     assert sum(held) / len(held) > 0.85
+
+
+def test_a_threshold_is_certified_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, str(EXAMPLE)], check=True, capture_output=True)
+    (command,) = re.findall(r"`calibayes (evaluate naive-bayes\.csv --certify [^`]*)`", PAGE)
+    done = CliRunner().invoke(app, shlex.split(command))
+    assert done.exit_code == 0, done.output
+    (shown,) = re.findall(r"<!-- certify -->\n```text\n(.*?)```", PAGE, flags=re.DOTALL)
+    sentence, printed = (NUMBER.split(" ".join(text.replace(",", "").split())) for text in (shown, done.stdout))
+    assert "".join(sentence) in "".join(printed)
+    told, found = ([float(each) for each in NUMBER.findall(text.replace(",", ""))] for text in (shown, done.stdout))
+    assert told == pytest.approx(found[-len(told) :], rel=0.1)  # another processor may round otherwise
 
 
 def test_the_costs_of_the_page_can_be_read(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ class Guarantees:
             names = class_names or [str(place) for place in range(len(self.threshold.thresholds))]
             return [
                 *sentences,
+                self.threshold.together,
                 *(f"{name}: {each.statement}" for name, each in zip(names, self.threshold.thresholds, strict=True)),
             ]
         return sentences if self.threshold is None else [*sentences, self.threshold.statement]

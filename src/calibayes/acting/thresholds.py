@@ -133,9 +133,17 @@ class ClassThresholds:
         return sum(each.answered for each in self.thresholds) / max(1, sum(each.rows for each in self.thresholds))
 
     @property
+    def together(self) -> str:
+        """Why each class has a higher certainty than was asked for, in words."""
+        return (
+            f"Each class has a threshold of its own, with a higher certainty, so that all {len(self.thresholds)} hold together "
+            f"with certainty {100 * self.certainty:.4g} %."
+        )
+
+    @property
     def statement(self) -> str:
         """What is certified for each class, in words."""
-        return "\n".join(f"Class {index}: {each.statement}" for index, each in enumerate(self.thresholds))
+        return "\n".join((self.together, *(f"Class {index}: {each.statement}" for index, each in enumerate(self.thresholds))))
 
     def answers(self, probs: Array | Predictive) -> Tensor:
         """True where a decision is made, for probabilities ``[n, K]``."""
