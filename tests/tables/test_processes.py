@@ -41,7 +41,7 @@ def test_a_process_that_stops_reading_half_way_ends_well(tmp_path: Path, ending:
 def test_a_wrong_option_is_an_error_also_right_after_a_table_was_read(tmp_path: Path) -> None:
     (tmp_path / "short.csv").write_text("a,b\n" + "1,x\n" * 500)
     for _ in range(4):  # with threads of Arrow's own, which are still there at the end, more than half were aborted
-        words = [*COMMAND, "train", tmp_path / "short.csv"]
+        words = [*COMMAND, "train", str(tmp_path / "short.csv")]
         done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
 
