@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -52,6 +54,18 @@ def test_decisions_no_better_than_the_most_frequent_class_are_said_to_be(tmp_pat
     (warning,) = warnings_about_scores(train(written(tmp_path, made), scheme="logistic-regression"))
     share = np.mean(made["label"] == "fine")
     assert warning.startswith(f"Its decisions are not clearly better than always 'fine', which is right {100 * share:.0f} % of")
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_a_method_that_was_ahead_when_its_time_was_up_is_named(better: bool, tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame()), scheme="logistic-regression")
+    best = trained.selection.best
+    late = Mock(title="network (EMA)", result="too slow", seconds=60.0, nll=0.1)
+    late.predictions.return_value = np.full_like(best.predictions(), np.nan)
+    late.predictions.return_value[:60] = np.eye(2)[trained.data.targets.numpy()][:60] if better else 0.01
+    slow = replace(trained, selection=replace(trained.selection, attempts=(best, late)))
+    said = "Network (EMA) was ahead of it after one fold, but would not have been done in time: try --budget "
+    assert (said in opening_words(slow)) == better
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.crossfit import Attempt
+from calibayes.crossfit.selection import row_losses
 from calibayes.files.training import Trained
 from calibayes.metrics import Scores
 from calibayes.metrics.score_table import shown
@@ -35,7 +36,22 @@ def opening_words(trained: Trained) -> str:
     lines = [f"{_capital(best.title)}{_reason(best, complete, len(others))}"]
     if trained.selection.interrupted:
         lines[0] += " Stopped before all methods were tried."
-    return "\n".join([*lines, *warnings_about_scores(trained), verdict(trained.scores, None).text])
+    return "\n".join([*lines, *_cut_short(trained), *warnings_about_scores(trained), verdict(trained.scores, None).text])
+
+
+def _cut_short(trained: Trained) -> list[str]:
+    """Name methods that were ahead of the one taken when their time was up, and the budget that they need."""
+    selection, targets = trained.selection, trained.data.targets.numpy()
+    best, lines = row_losses(selection.best.predictions(), targets), []
+    for each in selection.attempts:
+        own = row_losses(each.predictions(), targets) if each.result == "too slow" else best
+        if np.nanmean(own - best) < 0:
+            total = sum(other.seconds for other in selection.attempts) + len(trained.plan.folds) * each.seconds
+            lines.append(
+                f"{_capital(each.title)} was ahead of it after one fold, but would not have been done in time: try --budget "
+                f"{np.ceil(1.2 * total / 60):.0f}, or --method."
+            )
+    return lines
 
 
 def warnings_about_scores(trained: Trained) -> tuple[str, ...]:
