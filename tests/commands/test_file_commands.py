@@ -82,6 +82,7 @@ def test_the_same_seed_trains_the_same_model(place: Path) -> None:
     [
         (["train", "none.csv", "--target", "kind"], "'none.csv': there is no such file"),
         (["train", "data.csv"], "Expected --target to name the column of the classes. The columns are 'size'"),
+        (["train", "two.csv"], "Expected --target to name the column of the classes: is it 'y' or 'label'?"),
         (["train", "data.csv", "--target", "kinds"], "there is no column 'kinds' (--target). Did you mean 'kind'?"),
         (["train", "data.csv", "--target", "kind", "--text", "kind"], "in both"),
         (["train", "data.csv", "--target", "kind", "--scheme", "gnn"], "but got 'gnn'. Did you mean 'fnn'?"),
@@ -121,6 +122,7 @@ def test_what_goes_wrong_is_one_line(place: Path, words: list[str], message: str
     (place / "bad.toml").write_text("epocs = 3\n")
     (place / "s.toml").write_text("target = 'kind'\n")
     (place / "wrong.toml").write_text("target = 'kind'\nepochs = '3'\n")
+    (place / "two.csv").write_text("y,label\n1,a\n2,b\n")
     (place / "latin.csv").write_bytes("x,kind\n1,café\n".encode("latin-1"))
     (place / "other.csv").write_text("a,b\n1,2\n")
     done = call(*words)

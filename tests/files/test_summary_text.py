@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ from sklearn.metrics import log_loss
 from tests.files.test_training import QUICK, frame, written
 
 from calibayes.files import train
-from calibayes.files.summary_text import closing_words, frequencies_warning, opening_words
+from calibayes.files.summary_text import closing_words, opening_words, warnings_about_scores
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -22,7 +24,7 @@ def test_noise_is_not_clearly_better_than_guessing(share: float, tmp_path: Path)
     made = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
     made["label"] = np.where(rng.random(300) < share, "yes", "no")
     trained = train(written(tmp_path, made), **QUICK)
-    (warning,) = frequencies_warning(trained)
+    (warning,) = warnings_about_scores(trained)
     assert opening_words(trained).splitlines()[1] == warning
     own, frequencies = map(float, re.findall(r"\d\.\d{4}", warning))
     assert own == pytest.approx(trained.scores.nll, abs=1e-4)
@@ -35,7 +37,7 @@ def test_there_is_no_warning_where_something_was_learnt(folds: int, tmp_path: Pa
     rng = np.random.default_rng(0)
     made = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
     made["label"] = np.where(made["a"] + 0.3 * rng.normal(size=300) > 0, "yes", "no")
-    assert frequencies_warning(train(written(tmp_path, made), **QUICK, folds=folds)) == ()
+    assert warnings_about_scores(train(written(tmp_path, made), **QUICK, folds=folds)) == ()
 
 
 @pytest.mark.parametrize(("folds", "said"), [(2, "which is usually as good or better"), (30, "They may be too good: ")])
@@ -43,3 +45,37 @@ def test_scores_of_small_folds_are_not_called_conservative(folds: int, said: str
     trained = train(written(tmp_path, frame(300)), **QUICK, folds=folds)
     assert said in closing_words(trained)
     assert ("here only 10, " in closing_words(trained)) == (folds == 30)
+
+
+def test_decisions_no_better_than_the_most_frequent_class_are_said_to_be(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = pd.DataFrame(rng.normal(size=(1500, 2)), columns=list("ab"))
+    made["label"] = np.where(rng.random(1500) < 1 / (1 + np.exp(3.5 - made["a"])), "fraud", "fine")
+    (warning,) = warnings_about_scores(train(written(tmp_path, made), scheme="logistic-regression"))
+    share = np.mean(made["label"] == "fine")
+    assert warning.startswith(f"Its decisions are not clearly better than always 'fine', which is right {100 * share:.0f} % of")
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_a_method_that_was_ahead_when_its_time_was_up_is_named(better: bool, tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame()), scheme="logistic-regression")
+    best = trained.selection.best
+    late = Mock(title="network (EMA)", result="too slow", seconds=60.0, nll=0.1)
+    late.predictions.return_value = np.full_like(best.predictions(), np.nan)
+    late.predictions.return_value[:60] = np.eye(2)[trained.data.targets.numpy()][:60] if better else 0.01
+    slow = replace(trained, selection=replace(trained.selection, attempts=(best, late)))
+    said = "Network (EMA) was ahead of it after one fold, but would not have been done in time: try --budget "
+    assert (said in opening_words(slow)) == better
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_rows_that_belong_together_make_intervals_too_narrow(named: bool, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    made = pd.DataFrame({"a": rng.normal(size=60), "label": np.where(rng.random(60) < 0.5, "yes", "no")})
+    made["patient"] = [f"P{k}" for k in range(60)]
+    copies = pd.concat([made] * 2)
+    settings = {"group": "patient"} if named else {"ignore": ["patient"]}
+    trained = train(written(tmp_path, copies), scheme="logistic-regression", **settings)
+    what = "of one 'patient'" if named else "copies of others"
+    said = f"Many rows are {what}: 120 rows in 60 groups. Intervals and p-values count each row as independent"
+    assert sum(said in line for line in opening_words(trained).splitlines()) == 1

@@ -15,6 +15,7 @@ from PIL import Image
 from calibayes.errors import DataError, InvalidArgumentError
 from calibayes.files import DataSettings, load, predict_file, train
 from calibayes.files.image_coding import ImageCoding
+from calibayes.files.labelled_rows import read_labelled
 from calibayes.files.network_description import plan_of
 from calibayes.files.prepare import prepare
 from calibayes.files.read_rows import folder_blocks, labelled_files
@@ -79,6 +80,19 @@ def test_texts_in_a_column_are_learnt(tmp_path: Path) -> None:
     found = load(tmp_path / "m").predict({"body": ["ship and fish", "bird in blue air", ""]})
     assert [trained.model.classes[k] for k in found.decision][:2] == ["sea", "sky"]
     assert found.confidence[2] < found.confidence[:2].min()
+
+
+def test_the_only_column_of_texts_need_not_be_named(tmp_path: Path) -> None:
+    made = pd.DataFrame(texts(), columns=["topic", "body"])
+    made["body"] += [f" n{k}" for k in range(len(made))]
+    made.insert(0, "number", range(1000, 1000 + len(made)))
+    made.to_csv(tmp_path / "notes.csv", index=False)
+    found = read_labelled(tmp_path / "notes.csv", DataSettings(target="topic"))
+    assert found.settings.text == ("body",)
+    assert "Column 'body' is taken for texts to classify by." in found.notes
+    made["number"] += 0.5  # a number that may say something
+    made.to_csv(tmp_path / "notes.csv", index=False)
+    assert read_labelled(tmp_path / "notes.csv", DataSettings(target="topic")).settings.text == ()
 
 
 def test_a_folder_of_texts_is_as_good_as_a_column(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def scores(
             "over-confident",
             "Overconfident: it says 90 %, it is right 0.0 % (a gap of 88 to 91 points, p ≤ 0.001); a temperature "
             "would not fix it. "
-            "That is worse than guessing: are the labels in the same order as the predictions?",
+            "That is worse than guessing: do the labels belong to these rows?",
         ),
         (
             scores(0.9, 1.0, (-0.12, -0.08), (0.08, 0.12)),

@@ -38,6 +38,14 @@ def test_a_process_that_stops_reading_half_way_ends_well(tmp_path: Path, ending:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_wrong_option_is_an_error_also_right_after_a_table_was_read(tmp_path: Path) -> None:
+    (tmp_path / "short.csv").write_text("a,b\n" + "1,x\n" * 500)
+    for _ in range(4):  # with threads of Arrow's own, which are still there at the end, more than half were aborted
+        words = [*COMMAND, "train", str(tmp_path / "short.csv")]
+        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=300)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+
+
 def test_a_cut_off_gzip_is_an_error_at_once(tmp_path: Path) -> None:
     from calibayes.data.predictions import read_predictions
     from calibayes.errors import PredictionFileError

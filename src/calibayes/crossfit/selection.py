@@ -93,7 +93,7 @@ def select(
         if left <= 0 and any(each.result == "complete" for each in attempts.values()):
             say(f"The time is up. Not tried: {', '.join(each.learner.title for each in contenders[place:])}.")
             break
-        limit = f", {_minutes(left)} left" if len(contenders) > 1 else ""
+        limit = f", {_duration(left)} left" if len(contenders) > 1 else ""
         say(f"Trying {contender.learner.title} ({counted(len(contender.folds), 'fold')}{limit}).")
         try:
             attempts[place] = _attempt(contender, attempts, targets, left)
@@ -212,5 +212,5 @@ def _result(attempt: Attempt) -> str:
     return f"{attempt.title[0].upper()}{attempt.title[1:]}: {what} ({attempt.seconds:.0f} s)."
 
 
-def _minutes(seconds: float) -> str:
-    return f"{max(seconds, 0) / 60:.1f} min"
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{max(seconds, 0):.0f} s"

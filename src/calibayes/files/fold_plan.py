@@ -34,12 +34,14 @@ class FoldPlan(NamedTuple):
         test: rows that have no part in training; empty unless the file is split once.
         final_folds: with times, those of the members in the end, which train on all rows.
         notes: for the user.
+        groups: how many groups of rows there are that belong together; None if every row is by itself.
     """
 
     folds: Sequence[Fold]
     test: Ints
     final_folds: Sequence[Fold] | None
     notes: tuple[str, ...]
+    groups: int | None = None
 
 
 class RowLinks(NamedTuple):
@@ -84,9 +86,10 @@ def fold_plan(found: LabelledRows, inputs: npt.NDArray[np.generic], settings: Tr
     """
     labels, seed = found.labels.codes, settings.seed % 2**32
     own, groups, times, several, together = row_links(found, inputs, settings)
+    number = None if groups is None else len(np.unique(groups))
     count = min(settings.folds, len(labels))
     if count == 1:
-        return _one_split(labels, settings, groups, times)
+        return _one_split(labels, settings, groups, times)._replace(groups=number)
     notes = [_about_copies(several, together)] if several else []
     try:
         ordinary = stratified_folds(labels, count, seed=seed, groups=groups)
@@ -95,8 +98,9 @@ def fold_plan(found: LabelledRows, inputs: npt.NDArray[np.generic], settings: Tr
             raise
         notes, ordinary = [_about_copies(several, False)], stratified_folds(labels, count, seed=seed)  # a class of copies
     if times is None:
-        return FoldPlan(ordinary, np.empty(0, np.int64), None, tuple(notes))
-    return FoldPlan(_after(forward_folds(labels, count, time=times), own), np.empty(0, np.int64), ordinary, tuple(notes))
+        return FoldPlan(ordinary, np.empty(0, np.int64), None, tuple(notes), number)
+    forward = _after(forward_folds(labels, count, time=times), own)
+    return FoldPlan(forward, np.empty(0, np.int64), ordinary, tuple(notes), number)
 
 
 def _about_copies(several: int, together: bool) -> str:

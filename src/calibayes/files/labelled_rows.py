@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from calibayes.wording import listed, shown
 __all__ = ["LabelledRows", "read_labelled"]
 
 _OF_IMAGES = ("image_size", "network")
+_TWO_WORDS = r"[^\s]\s+[^\s]"
 
 
 class LabelledRows(NamedTuple):
@@ -49,14 +50,21 @@ def read_labelled(path: Path, settings: DataSettings, group: str | None = None, 
     names = rows.table.column_names
     settings = replace(settings, text=(TEXT,)) if folder and TEXT in names else settings
     found = [] if settings.target is not None else _likely_targets(names, settings, group, time)
+    if len(found) > 1:
+        which = " or ".join(map(shown, found))
+        raise InvalidArgumentError(f"Expected --target to name the column of the classes: is it {which}?")
     if len(found) == 1:
         settings = replace(settings, target=found[0])
     target = _check_columns(names, path, settings, group, time)
+    taken = {target, group, time, *settings.ignore, *settings.categorical}
+    texts = () if folder or settings.text else _only_texts(rows, taken)
+    settings = replace(settings, text=texts or settings.text)
     images = folder and not settings.text
     _check_effects(settings, images=images)
     labels = labels_of(rows, target, settings.drop_rare)
     drawn = [f"{len(rows.rows):,} of {total:,} rows, drawn by seed {settings.seed}."] if len(rows.rows) < total else []
     detected = [f"Learning to predict the column {shown(target)}; to predict another, use --target."] if found else []
+    detected += [f"Column {shown(name)} is taken for texts to classify by." for name in texts]
     return LabelledRows(rows.take(labels.rows), labels, settings, target, images, [*detected, *labels.notes, *drawn])
 
 
@@ -64,6 +72,29 @@ def _likely_targets(names: list[str], settings: DataSettings, group: str | None,
     """Return the columns that are called like one of classes, and have no other purpose."""
     taken = {*settings.text, *settings.ignore, *settings.categorical, group, time}
     return [name for name in names if name.strip().lower() in LABEL_NAMES and name not in taken]
+
+
+def _only_texts(rows: RowBlock, taken: set[str | None]) -> tuple[str, ...]:
+    """Return the one column of texts if there is nothing else to learn from: other columns number or name the rows."""
+    cells = {name: rows.cells(name) for name in rows.table.column_names if name not in taken}
+    texts = tuple(name for name, each in cells.items() if _holds_texts(each))
+    others = [each for name, each in cells.items() if name not in texts]
+    return texts if len(texts) == 1 and all(map(_names_rows, others)) else ()
+
+
+def _names_rows(cells: Any) -> bool:
+    """Return True if no two cells are the same, and none has a decimal mark."""
+    from pyarrow import compute
+
+    return len(cells.unique()) == len(cells) and not compute.any(compute.match_substring_regex(cells, "[.,]")).as_py()
+
+
+def _holds_texts(cells: Any) -> bool:
+    """Return True if most cells have several words, and most differ."""
+    from pyarrow import compute
+
+    several = compute.sum(compute.match_substring_regex(cells, _TWO_WORDS)).as_py() or 0
+    return bool(2 * several > len(cells) and 2 * len(cells.unique()) > len(cells))
 
 
 def _for_folder(settings: DataSettings) -> DataSettings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from calibayes.crossfit.permutation_importance import ColumnImportance, permutation_importance
-from calibayes.files.summary_text import frequencies_warning
+from calibayes.files.summary_text import warnings_about_scores
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.training import Trained
 from calibayes.report.training_report import training_report
@@ -38,12 +38,14 @@ def write_report(trained: Trained, path: str | Path, *, source: str | Path, comm
             method=trained.selection.best.title,
             scored_on=scored_on,
             folds=len(trained.plan.folds) if scored_on == "held-out folds" else None,
+            group=trained.settings.group,
+            time=trained.settings.time,
             test_file=trained.settings.test_file,
             command=command,
             attempts=trained.selection.attempts,
             importance=importance,
             importance_note=note,
-            notes=(*frequencies_warning(trained), *trained.data.notes, *trained.plan.notes, *trained.notes),
+            notes=(*warnings_about_scores(trained), *trained.data.notes, *trained.plan.notes, *trained.notes),
             guarantees=trained.guarantees,
             seed=trained.settings.seed,
         ),

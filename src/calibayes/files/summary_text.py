@@ -8,21 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.crossfit import Attempt
+from calibayes.crossfit.selection import row_losses
 from calibayes.files.training import Trained
 from calibayes.metrics import Scores
 from calibayes.metrics.score_table import shown
 from calibayes.report.confidence_verdict import verdict
-from calibayes.wording import counted
+from calibayes.wording import counted, percent
+from calibayes.wording import shown as quoted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["attempts_table", "closing_words", "frequencies_warning", "opening_words", "scores_table", "scores_title"]
+__all__ = ["attempts_table", "closing_words", "opening_words", "scores_table", "scores_title", "warnings_about_scores"]
 
 _SHOWN = ("accuracy", "nll", "brier", "ece")
 _FEW = 200
 _SMALL_FOLD = 100  # rows: with fewer, to stop by them gains more than an average of members does
 _CLEAR = 2.0  # standard errors
+_FEW_GROUPS = 0.9  # of the rows: with fewer groups, intervals are noticeably too narrow
 _SMALLEST = 1e-12
 
 
@@ -30,28 +33,66 @@ def opening_words(trained: Trained) -> str:
     """Say which method was taken, and how far its confidence can be trusted."""
     best, others = trained.selection.best, trained.selection.attempts
     complete = [each for each in others if each.result == "complete" and each is not best]
-    lines = [f"{_capital(best.title)}: {_reason(best, complete)}" if complete else f"{_capital(best.title)}."]
+    lines = [f"{_capital(best.title)}{_reason(best, complete, len(others))}"]
     if trained.selection.interrupted:
         lines[0] += " Stopped before all methods were tried."
-    return "\n".join([*lines, *frequencies_warning(trained), verdict(trained.scores, None).text])
+    return "\n".join([*lines, *_cut_short(trained), *warnings_about_scores(trained), verdict(trained.scores, None).text])
 
 
-def frequencies_warning(trained: Trained) -> tuple[str, ...]:
-    """Warn if neither NLL nor accuracy is clearly better than that of the training rows' class frequencies.
+def _cut_short(trained: Trained) -> list[str]:
+    """Name methods that were ahead of the one taken when their time was up, and the budget that they need."""
+    selection, targets = trained.selection, trained.data.targets.numpy()
+    best, lines = row_losses(selection.best.predictions(), targets), []
+    for each in selection.attempts:
+        own = row_losses(each.predictions(), targets) if each.result == "too slow" else best
+        if np.nanmean(own - best) < 0:
+            total = sum(other.seconds for other in selection.attempts) + len(trained.plan.folds) * each.seconds
+            lines.append(
+                f"{_capital(each.title)} was ahead of it after one fold, but would not have been done in time: try --budget "
+                f"{np.ceil(1.2 * total / 60):.0f}, or --method."
+            )
+    return lines
 
-    A classifier that has learnt nothing has a high accuracy where one class is frequent, and no calibration error: neither the
-    scores nor the verdict would show it.
+
+def warnings_about_scores(trained: Trained) -> tuple[str, ...]:
+    """Warn of what scores and verdict do not show: nothing learnt, or no better decisions, and rows that belong together.
+
+    A classifier that has learnt nothing has a high accuracy where one class is frequent, and no calibration error.
     """
+    return (*_beside_frequencies(trained), *_dependence(trained))
+
+
+def _beside_frequencies(trained: Trained) -> tuple[str, ...]:
+    """Compare NLL and accuracy with those of the training rows' class frequencies."""
     probs, labels, _ = trained.held_out
     counts = np.bincount(np.delete(trained.data.targets.numpy(), trained.plan.test), minlength=len(trained.data.classes))
     own = -np.log(np.maximum(probs[np.arange(len(labels)), labels], _SMALLEST))
     constant = -np.log(counts / counts.sum())[labels]
     more_right = (probs.argmax(1) == labels).astype(float) - (labels == counts.argmax())
-    if _clearly_positive(constant - own) or _clearly_positive(more_right):
+    if _clearly_positive(more_right):
         return ()
+    if _clearly_positive(constant - own):
+        frequent = quoted(trained.data.classes[int(counts.argmax())])
+        right = percent(float((labels == counts.argmax()).mean()))
+        return (
+            f"Its decisions are not clearly better than always {frequent}, which is right {right} of the time. Its "
+            "probabilities are: act on them, for example with --costs.",
+        )
     return (
         f"Not clearly better than guessing: the NLL is {own.mean():.4f}, that of the class frequencies alone "
         f"{constant.mean():.4f}.",
+    )
+
+
+def _dependence(trained: Trained) -> tuple[str, ...]:
+    """Say that intervals count rows as independent, if many belong together."""
+    rows, groups = len(trained.data.targets), trained.plan.groups
+    if groups is None or groups > _FEW_GROUPS * rows:
+        return ()
+    what = "copies of others" if trained.settings.group is None else f"of one {quoted(trained.settings.group)}"
+    return (
+        f"Many rows are {what}: {rows:,} rows in {groups:,} groups. Intervals and p-values count each row as "
+        "independent, so they look more certain than they are.",
     )
 
 
@@ -117,12 +158,14 @@ def closing_words(trained: Trained) -> str:
     return "\n".join(lines)
 
 
-def _reason(best: Attempt, others: list[Attempt]) -> str:
-    """Say why a method was taken."""
+def _reason(best: Attempt, others: list[Attempt], tried: int) -> str:
+    """Say why a method was taken, after its name."""
+    if not others:
+        return ": the only one that was trained to the end." if tried > 1 else "."
     ahead = min(others, key=lambda each: each.nll)
     if best.nll <= ahead.nll:
-        return f"the lowest NLL of what was tried, {best.nll:.4f}; next, {ahead.title}, {ahead.nll:.4f}."
-    return f"an NLL of {best.nll:.4f}, within noise of the lowest ({ahead.nll:.4f}, {ahead.title}), and simpler."
+        return f": the lowest NLL of what was tried, {best.nll:.4f}; next, {ahead.title}, {ahead.nll:.4f}."
+    return f": an NLL of {best.nll:.4f}, within noise of the lowest ({ahead.nll:.4f}, {ahead.title}), and simpler."
 
 
 def _clearly_positive(values: npt.NDArray[np.float64]) -> bool:

@@ -164,7 +164,7 @@ def _rejected(scores: Scores, effect: TemperatureEffect | None) -> Verdict:
         low, high = (f"{100 * end:.2g}" if end < 0.1 else f"{100 * end:.0f}" for end in sorted(map(abs, gap)))
         doubt = ""
         if not scores.pairs and scores.intervals["accuracy"].high < 1 / scores.classes:
-            doubt = " That is worse than guessing: are the labels in the same order as the predictions?"
+            doubt = " That is worse than guessing: do the labels belong to these rows?"
         return Verdict(
             kind,
             f"{kind.replace('-', '').capitalize()}: it says {says}, it is right {right} (a gap of {low} to {high} "

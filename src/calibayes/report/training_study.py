@@ -87,6 +87,8 @@ class TrainingStudy:
         method: the title of the method that was used, or chosen.
         scored_on: which rows ``probs`` are of: those held out by folds, a part of the file that was kept back, or another file.
         folds: how many there were, if rows were held out by folds.
+        group: the column whose values were kept in one fold each, if any.
+        time: the column by which rows were predicted from earlier ones, if any.
         stopped_on_held_out: whether a fold's rows decided when the training of its model stopped, which the report then says.
         test_file: the name of the other file, if the rows are from one.
         command: by which the report can be made again.
@@ -110,6 +112,8 @@ class TrainingStudy:
     method: str
     scored_on: ScoredOn
     folds: int | None = None
+    group: str | None = None
+    time: str | None = None
     stopped_on_held_out: bool = True
     test_file: str | None = None
     command: str | None = None
@@ -138,8 +142,8 @@ class TrainingStudy:
             seed=self.seed,
             origin={"command": self.command, "files": files},
         )
-        names = ("file", "rows", "columns", "target", "method", "scored_on", "folds", "stopped_on_held_out", "test_file")
-        training = {name: getattr(self, name) for name in (*names, "importance_note")}
+        names = ("file", "rows", "columns", "target", "method", "scored_on", "folds", "group", "time", "stopped_on_held_out")
+        training = {name: getattr(self, name) for name in (*names, "test_file", "importance_note")}
         fields = ("title", "result", "nll", "standard_error", "seconds", "reason")
         of_columns = ("name", "increase", "low", "high")
         training |= {

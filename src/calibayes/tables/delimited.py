@@ -100,7 +100,10 @@ class DelimitedFile(TableFile):
             try:
                 table = csv.read_csv(
                     pa.BufferReader(data),
-                    read_options=csv.ReadOptions(column_names=[str(k) for k in range(len(self.names))], block_size=size),
+                    # Arrow's own threads abort the process if it ends right after a table is read, as after a wrong option.
+                    read_options=csv.ReadOptions(
+                        use_threads=False, column_names=[str(k) for k in range(len(self.names))], block_size=size
+                    ),
                     parse_options=csv.ParseOptions(delimiter=self._layout.delimiter, newlines_in_values=b'"' in data),
                     convert_options=csv.ConvertOptions(
                         column_types=types,
