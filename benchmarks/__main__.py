@@ -30,6 +30,7 @@ _SECTIONS = {
     "before-after": "benchmarks.before_after",
     "tables": "benchmarks.tables",
     "calibration-test": "benchmarks.calibration_test",
+    "long-table": "benchmarks.long_table",
     "predict": "benchmarks.predicted_files",
     "serve": "benchmarks.serve",
 }
@@ -44,6 +45,7 @@ _QUICK = (
     "posthoc",
     "distil",
     "calibration-test",
+    "long-table",
     "predict",
     "serve",
     *_BEFORE,
