@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.methods.contenders import CONTENDERS, Contender
 from benchmarks.methods.tasks import Task
-from benchmarks.methods.trained_posteriors import Recipe
+from benchmarks.methods.trained_posteriors import ROOT, Recipe
 from calibayes.sweeps import sweep
 
 __all__ = ["Study"]
@@ -133,7 +133,10 @@ class Study:
         return Recipe(task=self.task.name, method=method, seed=seed, base=settings, tried=tried)
 
     def _swept(self, trial: str, settings: list[dict[str, Any]]) -> Any:
-        every = [{**each, "folder": str(self.folder / "posteriors")} for each in settings]
+        # Relative, so that records made in one checkout are known in another.
+        posteriors = (self.folder / "posteriors").resolve()
+        folder = posteriors.relative_to(ROOT) if posteriors.is_relative_to(ROOT) else posteriors
+        every = [{**each, "folder": folder.as_posix()} for each in settings]
         records = self.folder / trial
         return sweep(_TRIALS + trial, every, records, version=_VERSION, workers=self.workers, threads=1, progress=True)
 

@@ -26,7 +26,10 @@ from calibayes.posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import seeded
 
-__all__ = ["Recipe", "trained"]
+__all__ = ["ROOT", "Recipe", "trained"]
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The repository; folders of trained networks are relative to it."""
 
 _BASE = ("learning_rate", "weight_decay", "ema")  # settings of the base that methods have, too
 _NOT_OF_METHODS = ("gamma", "smoothing", "input_dropout")
@@ -76,12 +79,12 @@ class Recipe:
 def trained(recipe: Recipe, folder: Path, *, keep: bool = False) -> Posterior:
     """The posterior of a recipe, trained unless it lies in the folder already; with ``keep`` it is put there."""
     task, data = task_named(recipe.task), data_of(recipe.task, recipe.seed)
-    path = folder / f"{recipe.key}.safetensors"
+    path = ROOT / folder / f"{recipe.key}.safetensors"
     if path.exists():
         return cb.load(path, _network(recipe, data))
     posterior = _made(recipe, task, data, [trained(each, folder, keep=True) for each in recipe.starts_from()])
     if keep:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         cb.save(posterior, path)
     return posterior
 

@@ -141,24 +141,29 @@ def against_plain(name: str, scheme: str, way: Way, severity: int = WORST) -> Se
     return between(scheme, first, plain)
 
 
-def error(name: str, way: Way, severity: int) -> float:
-    return float(np.mean(list(by_seed(shifted(name)["fnn"], way, "ece", severity).values())))
+def error(name: str, way: Way, severity: int, scheme: str = "fnn") -> float:
+    return float(np.mean(list(by_seed(shifted(name)[scheme], way, "ece", severity).values())))
 
 
 def test_the_sentences_on_shift() -> None:
     page = sentences("shift.md")
-    ensemble = {name: against_plain(name, "ensemble", "scaled") for name in ("newsgroups", "digits", "fashion")}
+    ensemble = {name: against_plain(name, "ensemble", "scaled") for name in ("newsgroups", "digits", "cifar10", "fashion")}
     less = [f"{-apart.value:.3f}" for apart in ensemble.values()]
-    assert f"by {less[0]} on 20 Newsgroups and {less[1]} on digits, both clearly, and by {less[2]} on Fashion-MNIST" in page
-    assert [apart.high < 0 for apart in ensemble.values()] == [True, True, False]
+    assert f"by {less[0]} on 20 Newsgroups, {less[1]} on digits and {less[2]} on CIFAR-10, all clearly" in page
+    assert f"and by {less[3]} on Fashion-MNIST" in page
+    assert [apart.high < 0 for apart in ensemble.values()] == [True, True, True, False]
     assert all(against_plain(name, "ensemble", "scaled", step).value < 0 for name in ensemble for step in STEPS)
 
     dropout = against_plain("newsgroups", "mc-dropout", "plain")
     assert f"{-dropout.value:.3f} less NLL than the plain network with a temperature" in page
     others = [against_plain("newsgroups", scheme, way).value for scheme in shifted("newsgroups") for way in WAYS]
     assert dropout.value == min(others)  # the best of all
-    before, after = ([points(error("newsgroups", way, step)) for way in ("plain", "scaled")] for step in (0, WORST))
-    assert f"from {before[0]} % to {before[1]} % without a shift, and from {after[0]} % to {after[1]} % at the highest" in page
+    for name, words in (
+        ("newsgroups", "from {} % to {} % without a shift, and from {} % to {} % at the highest"),
+        ("cifar10", "On CIFAR-10 it takes it from {} % to {} %, and from {} % to {} %"),
+    ):
+        errors = [points(error(name, way, step)) for step in (0, WORST) for way in ("plain", "scaled")]
+        assert words.format(*errors) in page
     assert all(error("fashion", "scaled", step) > error("fashion", "plain", step) for step in STEPS)
     assert all(error("digits", "scaled", step) < error("digits", "plain", step) for step in STEPS)
     gained = [-against_plain(name, scheme, "scaled").value for name in ensemble for scheme in ("ema", "swag", "laplace")]
@@ -166,3 +171,39 @@ def test_the_sentences_on_shift() -> None:
     for name in ensemble:
         term = against_plain(name, "ca-fnn", "scaled")
         assert term.low < 0 < term.high
+
+    laplace = against_plain("cifar10", "laplace", "scaled")
+    assert f"an NLL that is {laplace.value:.3f} higher than the plain network's when both have one" in page
+    assert laplace.low > 0
+    lowest = error("cifar10", "plain", WORST, "laplace")
+    assert f"the lowest ECE under strong shift, {points(lowest)} % without a temperature" in page
+    plain_ways = [error("cifar10", "plain", WORST, scheme) for scheme in shifted("cifar10")]
+    assert lowest == min(plain_ways)
+    for scheme, words in (("ca-fnn", "its ECE is {} points lower there ({} to {})"), ("bnn", "is {} points lower ({} to {})")):
+        first, plain = (by_seed(shifted("cifar10")[each], "scaled", "ece", WORST) for each in (scheme, "fnn"))
+        apart = between(scheme, first, plain)
+        assert words.format(points(apart.value), points(apart.high), points(apart.low)) in page
+
+
+def test_the_sentences_on_people() -> None:
+    page, parts = sentences("shift.md"), shifted("cifar10")
+
+    def distance(scheme: str, way: Way, score: str) -> float:
+        return float(parts[scheme].final("people", way, score).mean())
+
+    others = [scheme for scheme in parts if scheme != "laplace"]
+    surer = {way: [distance(scheme, way, "overconfidence") for scheme in others] for way in WAYS}
+    assert f"surer than people agree, by {points(min(surer['plain']))} to {points(max(surer['plain']))} points" in page
+    left = f"{points(min(surer['scaled']))} to {points(max(surer['scaled']))} points of that are left"
+    assert left in page
+    apart = [f"{distance('fnn', way, 'kl'):.3f}" for way in WAYS]
+    assert f"of the plain network falls from {apart[0]} to {apart[1]}" in page
+    gap_on_image = [f"{distance('fnn', way, 'gap'):.3f}" for way in WAYS]
+    assert f"({gap_on_image[1]}, and {gap_on_image[0]} without)" in page
+    for score in ("kl", "gap"):
+        ends = [
+            np.mean([each["final"]["people"]["scaled"][f"{score}_interval"] for each in parts[scheme].results], axis=0)
+            for scheme in (*others, "laplace")
+        ]
+        assert ends[-1][0] > max(end[1] for end in ends[:-1])
+        assert max(end[0] for end in ends[:-1]) < min(end[1] for end in ends[:-1])
