@@ -49,6 +49,7 @@ def scored(posterior: Posterior, task: Task, data: TaskData, seed: int) -> dict[
         "temperature": rounded(float(getattr(scalings["temperature"], "temperature", 1.0))),
         "best": str(getattr(scalings["best"], "chosen", "none")),
         "validation": _in_all_ways(scalings, validation.probs, y, SCORES),
+        "cross_validated_nll": _cross_validated(scalings["best"]),
         "test": _in_all_ways(scalings, test.probs, test_y, SCORES),
         "passes": _passes(posterior, task),
     }
@@ -97,6 +98,15 @@ def _scalings(probs: Tensor, y: Tensor) -> dict[str, Scaling]:
             "temperature": temperature_or_identity(probs, y)[0],
             "best": AutoScaling().fit(probs, y),
         }
+
+
+def _cross_validated(scaling: Scaling) -> dict[str, float]:
+    """The validation NLL of each way on folds that its scaling was not fitted on."""
+    if not isinstance(scaling, AutoScaling):
+        raise TypeError(f"{scaling!r} was not chosen by cross-validation.")
+    tried = {each.name: each.nll for each in scaling.results}
+    names = {"plain": "none", "temperature": "temperature", "best": scaling.chosen}
+    return {way: rounded(tried[name]) for way, name in names.items() if name in tried}
 
 
 def _in_all_ways(scalings: Mapping[str, Scaling], probs: Tensor, y: Tensor, names: tuple[str, ...]) -> dict[str, Any]:

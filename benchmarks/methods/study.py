@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from benchmarks.methods.contenders import CONTENDERS, Contender
-from benchmarks.methods.tasks import Task
+from benchmarks.methods.tasks import TASKS, Task
 from benchmarks.methods.trained_posteriors import ROOT, Recipe
 from calibayes.sweeps import sweep
 
-__all__ = ["Study"]
+__all__ = ["Study", "stored_results"]
 
 _TRIALS = "benchmarks.methods.trials:"
 _VERSION = 1  # raise it when the same recipe would give another result
@@ -54,7 +56,7 @@ class Study:
         return [each for each in CONTENDERS if base in each.bases and each.name in self.task.methods]
 
     def _choose(self, base: str, tries: tuple[dict[str, Any], ...]) -> None:
-        """Settings of a base and of all methods on it, by the first seed's validation examples."""
+        """Settings of a base and of all methods on it, by validation examples."""
         self.bases[base] = self._best([Recipe(task=self.task.name, method="fnn", base=each) for each in tries], tries)
         if self.task.settings_from is not None:
             self._take_over(base)
@@ -81,25 +83,31 @@ class Study:
 
     def _take_over(self, base: str) -> None:
         """The settings that another task has chosen for its base of the same name."""
-        path = self.results / str(self.task.settings_from) / "results.json"
-        for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+        other = TASKS[str(self.task.settings_from)]
+        stored = stored_results(self.results, other)
+        if stored is None:
+            raise SystemExit(f"Its settings are those of another task. First run: python -m benchmarks.methods {other.name}")
+        for row in stored["rows"]:
             if row["base"] == base and row["method"] in self.task.methods:
-                self.methods[base, row["method"]] = Choice(row["settings"], [])
+                self.methods[base, row["method"]] = Choice(row["settings"], []) if "settings" in row else row["error"]
 
     def _best(self, recipes: Sequence[Recipe], settings: Sequence[dict[str, Any]]) -> Choice:
         """The settings with the lowest validation NLL; those of a method with nothing to choose are not tried."""
         if len(recipes) == 1:
             return Choice(dict(settings[0]), [])
-        trials = self._swept("validation_trial", [{"recipe": asdict(each)} for each in recipes])
-        errors = [trial.error for trial in trials if trial.error is not None]
-        if len(errors) == len(recipes):
-            raise _AllFailedError(f"{errors[0].type}: {errors[0].message}")
-        told: list[dict[str, Any]] = [
-            {"settings": each, "validation_nll": None if trial.result is None else trial.result["nll"]}
-            for each, trial in zip(settings, trials, strict=True)
-        ]
-        best = min((each for each in told if each["validation_nll"] is not None), key=lambda each: each["validation_nll"])
-        return Choice(dict(best["settings"]), told)
+        seeds = range(self.task.choice_seeds)
+        every = [{"recipe": asdict(replace(each, seed=seed))} for each in recipes for seed in seeds]
+        trials = list(self._swept("validation_trial", every))
+        told: list[dict[str, Any]] = []
+        for place, each in enumerate(settings):
+            found = [trial.result and trial.result["nll"] for trial in trials[place * len(seeds) : (place + 1) * len(seeds)]]
+            known = all(isinstance(nll, float) and math.isfinite(nll) for nll in found)
+            told.append({"settings": each, "validation_nll": fmean(found) if known else None})
+        finite = [each for each in told if each["validation_nll"] is not None]
+        if not finite:
+            error = next((trial.error for trial in trials if trial.error is not None), None)
+            raise _AllFailedError("NLL not finite" if error is None else f"{error.type}: {error.message}")
+        return Choice(dict(min(finite, key=lambda each: each["validation_nll"])["settings"]), told)
 
     def _rows(self, base: str, each: Contender) -> list[dict[str, Any]]:
         """All seeds of a method, with test examples."""
@@ -123,7 +131,7 @@ class Study:
 
     def _trainings(self, base: str, each: Contender) -> float:
         """Epochs of training, in multiples of those of the plain base."""
-        longer = self.bases[base].settings["epochs"] / next(iter(self.bases.values())).settings["epochs"]
+        longer = _length(self.bases[base].settings) / _length(next(iter(self.bases.values())).settings)
         members = self.task.members if each.start == "members" else 1
         return 0.0 if each.start == "learner" else float(longer * each.trainings * members)
 
@@ -134,11 +142,22 @@ class Study:
 
     def _swept(self, trial: str, settings: list[dict[str, Any]]) -> Any:
         # Relative, so that records made in one checkout are known in another.
-        posteriors = (self.folder / "posteriors").resolve()
+        posteriors = (self.folder / f"posteriors-{_VERSION}").resolve()
         folder = posteriors.relative_to(ROOT) if posteriors.is_relative_to(ROOT) else posteriors
         every = [{**each, "folder": folder.as_posix()} for each in settings]
         records = self.folder / trial
         return sweep(_TRIALS + trial, every, records, version=_VERSION, workers=self.workers, threads=1, progress=True)
+
+
+def _length(base: dict[str, Any]) -> float:
+    return float(base.get("epochs") or base["steps"])
+
+
+def stored_results(results: Path, task: Task) -> dict[str, Any] | None:
+    """What is written down of a task as it is now; None if that is nothing, or of an earlier form of the task."""
+    path = results / task.name / "results.json"
+    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return stored if stored.get("task") == task.title else None
 
 
 class _AllFailedError(Exception):

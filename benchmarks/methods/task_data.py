@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -65,15 +65,16 @@ class TaskData:
     people: Tensor | None = None
     first_layer: nn.Module | None = None
     augment: bool = False
+    _kept: dict[int, list[tuple[int, Tensor, Tensor]]] = field(default_factory=dict, repr=False)
 
-    def shifted(self, count: int) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Severity, inputs and classes of ``count`` test examples, drawn once, under every shift."""
-        x, y = self.splits.test
-        order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), _SEED, "shifted"))[:count]
-        for name in self.shifts:
-            for severity in SEVERITIES:
-                changed, rows = self.shift(x[order], name, severity)
-                yield severity, changed, y[order][rows]
+    def shifted(self, count: int) -> list[tuple[int, Tensor, Tensor]]:
+        """Severity, inputs and classes of ``count`` test examples, drawn once, under every shift; kept for the next call."""
+        if count not in self._kept:
+            x, y = self.splits.test
+            order = torch.randperm(len(y), generator=generator_for(torch.device("cpu"), _SEED, "shifted"))[:count]
+            changed = [(severity, *self.shift(x[order], name, severity)) for name in self.shifts for severity in SEVERITIES]
+            self._kept[count] = [(severity, inputs, y[order][rows]) for severity, inputs, rows in changed]
+        return self._kept[count]
 
 
 def data_of(task: str, seed: int) -> TaskData:
@@ -132,10 +133,14 @@ def _shifted_images(x: Tensor, name: str, severity: int) -> tuple[Tensor, Tensor
 
 
 @lru_cache(maxsize=1)
-def _newsgroups() -> TaskData:
+def _newsgroups(training: int | None = None) -> TaskData:
     texts = newsgroups(length=200)
-    stored = json.loads(clinc150_file().read_text(encoding="utf-8"))
-    requests = [words(text.encode("latin-1", "replace")) for text, _ in stored["test"]][:_OUTSIDERS]
+    if training is not None:
+        order = torch.randperm(len(texts.train[1]), generator=generator_for(torch.device("cpu"), _SEED, "few"))[:training]
+        texts = replace(texts, train=(texts.train[0][order], texts.train[1][order]))
+    stored = json.loads(clinc150_file().read_text(encoding="utf-8"))["test"]  # one intent after the other
+    drawn = torch.randperm(len(stored), generator=generator_for(torch.device("cpu"), _SEED, "outsiders"))[:_OUTSIDERS]
+    requests = [words(stored[place][0].encode("latin-1", "replace")) for place in drawn.tolist()]
     bags = sequences([list(dict.fromkeys(text)) for text in requests], texts.vocabulary, 200)
     return TaskData(
         splits=texts,
@@ -225,5 +230,7 @@ _LOADED: dict[str, Callable[[], TaskData]] = {
     "fashion-mnist": _fashion,
     "cifar10": _cifar10,
     "newsgroups": _newsgroups,
+    "newsgroups-1000": partial(_newsgroups, 1000),
+    "newsgroups-long": partial(_newsgroups, 2000),
     "clinc150": _clinc150,
 }

@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _BASE = ("learning_rate", "weight_decay", "ema")  # settings of the base that methods have, too
 _NOT_OF_METHODS = ("gamma", "smoothing", "input_dropout")
+_SWAG_RANK = 20
 _STARTED_RATE = 0.5  # of the base's learning rate, for trainings that start from a trained point
 
 
@@ -62,9 +63,14 @@ class Recipe:
         told = json.dumps(asdict(self), sort_keys=True)
         return f"{self.method}-{self.seed}-{self.member}-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
+    @property
+    def start(self) -> str:
+        """How it begins: as its contender does, but where dropout only stays on, from the base's own network."""
+        return "point" if self.method == "mc-dropout" and not self.tried else contender_named(self.method).start
+
     def starts_from(self) -> tuple[Recipe, ...]:
         """The recipes of the posteriors that this one is made from."""
-        start = contender_named(self.method).start
+        start = self.start
         if start in ("scratch", "learner"):
             return ()
         lam = self.tried.get("lam", 0.0)
@@ -83,19 +89,18 @@ def trained(recipe: Recipe, folder: Path, *, keep: bool = False) -> Posterior:
     if path.exists():
         return cb.load(path, _network(recipe, data))
     posterior = _made(recipe, task, data, [trained(each, folder, keep=True) for each in recipe.starts_from()])
-    if keep:
+    if keep and recipe.start != "learner":  # its network is its own
         path.parent.mkdir(parents=True, exist_ok=True)
         cb.save(posterior, path)
     return posterior
 
 
 def _made(recipe: Recipe, task: Task, data: TaskData, parts: list[Any]) -> Posterior:
-    start = contender_named(recipe.method).start
-    if start == "learner":
+    if recipe.start == "learner":
         return _learnt(recipe, data)
-    if start == "members":
+    if recipe.start == "members":
         return cb.Ensemble([cb.MCDropout.from_point(each) for each in parts] if "dropout" in recipe.method else parts)
-    return _from_point(recipe, task, data, parts[0]) if start == "point" else _from_scratch(recipe, task, data)
+    return _from_point(recipe, task, data, parts[0]) if recipe.start == "point" else _from_scratch(recipe, task, data)
 
 
 def _network(recipe: Recipe, data: TaskData) -> nn.Module:
@@ -122,7 +127,8 @@ def _from_scratch(recipe: Recipe, task: Task, data: TaskData) -> Posterior:
     name = {"ema": "fnn", "ca-natural-gradient": "natural-gradient"}.get(recipe.method, recipe.method)
     settings = {**shared, **own, **({} if loss is None else {"loss": loss})}
     posterior, objective, fit = cb.build(name, _network(recipe, data), **settings)
-    _fit(recipe, task, data, posterior, objective, fit, _epochs(recipe), cosine=recipe.base["schedule"] == "cosine")
+    epochs = _epochs(recipe, task, data)
+    _fit(recipe, task, data, posterior, objective, fit, epochs, cosine=recipe.base["schedule"] == "cosine")
     return posterior
 
 
@@ -134,28 +140,37 @@ def _loss(tried: Mapping[str, Any]) -> Any:
 
 
 def _from_point(recipe: Recipe, task: Task, data: TaskData, point: Any) -> Posterior:
-    base, tried, epochs = recipe.base, recipe.tried, max(1, _epochs(recipe) // 2)
+    base, tried, epochs = recipe.base, recipe.tried, max(1, _epochs(recipe, task, data) // 2)
+    decay = base.get("weight_decay", 0.0)
+    if recipe.method == "mc-dropout":
+        return cb.MCDropout.from_point(point)
     if "laplace" in recipe.method:
         precision = tried["prior_precision"]
         validation = data.splits.validation if precision == "validation" else None
         return cb.LastLayerLaplace.from_point(point, data.splits.train, precision, validation=validation)
     if recipe.method == "swag":
-        posterior: Posterior = cb.SWAG.from_point(point, start_epoch=min(1, epochs - 1), every=10, rank=20)
-        rate, decay = tried["swag_rate"], base.get("weight_decay", 0.0)
+        every = max(1, min(10, epochs * _steps_an_epoch(task, data) // _SWAG_RANK))
+        posterior: Posterior = cb.SWAG.from_point(point, start_epoch=1, every=every, rank=_SWAG_RANK)
+        rate = tried["swag_rate"]
         fit: dict[str, Any] = {"optimizer": lambda p: torch.optim.AdamW(p, lr=rate, weight_decay=decay, fused=True)}
         _fit(recipe, task, data, posterior, cb.Objective(lam=0.0, beta=0.0), fit, epochs, cosine=False)
         return posterior
     rate = base["learning_rate"] * _STARTED_RATE
     posterior = cb.MeanField.from_point(point, prior_std=tried["prior_std"], init_std=tried["init_std"])
     averaging = None if base.get("ema") is None else cb.EMA(base["ema"])
-    fit = {"optimizer": lambda p: torch.optim.Adam(p, lr=rate, fused=True), "averaging": averaging}
+    fit = {"optimizer": lambda p: torch.optim.AdamW(p, lr=rate, weight_decay=decay, fused=True), "averaging": averaging}
     objective = cb.Objective(lam=tried.get("lam", 0.0), beta=tried["beta"])
     _fit(recipe, task, data, posterior, objective, fit, epochs, cosine=True)
     return posterior
 
 
-def _epochs(recipe: Recipe) -> int:
-    return int(recipe.base["epochs"])
+def _epochs(recipe: Recipe, task: Task, data: TaskData) -> int:
+    """Passes over the training examples: what the base says, or as many as its number of steps takes."""
+    return int(recipe.base.get("epochs") or -(-recipe.base["steps"] // _steps_an_epoch(task, data)))
+
+
+def _steps_an_epoch(task: Task, data: TaskData) -> int:
+    return -(-len(data.splits.train[1]) // task.batch_size)
 
 
 def _fit(
@@ -170,7 +185,7 @@ def _fit(
     cosine: bool,
 ) -> None:
     train = data.splits.train
-    steps = epochs * -(-len(train[1]) // task.batch_size)
+    steps = epochs * _steps_an_epoch(task, data)
     history = cb.fit(
         posterior,
         Augmented(train) if data.augment else train,

@@ -55,8 +55,8 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             numbers; the method is then ``"ema"`` unless named.
         cv: the number of folds; a splitter of scikit-learn; pairs of row numbers (to train on, to hold out); or ``None`` for
             one training on all rows, without a scaling, as in the paper.
-        budget: seconds for trying methods; by default three minutes, seven for 100,000 rows of 50 columns, half an hour at most.
-            The first method is always finished, so a time that is long enough gives the same result everywhere.
+        budget: seconds for trying methods; by default three minutes, seven for 100,000 rows of 50 columns, half an hour at
+            most. The first method is always finished, so a time that is long enough gives the same result everywhere.
         scheme: the older name of ``method``.
         method_settings: further settings of the method by name, such as ``{"members": 3}`` for ``"ensemble"``;
             ``calibayes methods`` on the command line lists them.

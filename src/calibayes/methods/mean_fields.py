@@ -58,17 +58,23 @@ class NaturalGradientSettings(MeanFieldSettings):
     Attributes:
         natural_rate: learning rate of the natural gradient; ``learning_rate`` is that of weights without a distribution.
         decay_rates: of the gradient's and the curvature's averages.
+        rescale_rate: take ``natural_rate`` as the learning rate of SGD at the start; it then suits any number of examples.
     """
 
     prior_std: float | Mapping[str, float] = 0.3
     init_std: float | Mapping[str, float] = 0.03
     natural_rate: float = 0.01
     decay_rates: tuple[float, float] = (0.9, 0.9999)
+    rescale_rate: bool = False
 
     def fit(self, **others: Any) -> dict[str, Any]:
         """Arguments of `calibayes.fit`."""
         optimizer = NaturalGradient(
-            self.natural_rate, self.decay_rates, point_lr=self.learning_rate, point_weight_decay=self.weight_decay
+            self.natural_rate,
+            self.decay_rates,
+            point_lr=self.learning_rate,
+            point_weight_decay=self.weight_decay,
+            rescale_lr=self.rescale_rate,
         )
         return {**super().fit(**others), "optimizer": optimizer}
 
