@@ -19,7 +19,7 @@ from calibayes.distributed import ALONE, Processes, ProcessGroupChoice
 from calibayes.distributed.processes import whole
 from calibayes.errors import DataError, InvalidArgumentError, UnsupportedNetworkError
 from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
-from calibayes.posterior.drawn_networks import DrawnNetwork
+from calibayes.posterior.drawn_networks import DrawnNetworks
 from calibayes.posterior.dropout_masks import dropout_layers
 from calibayes.posterior.network_outputs import entropy, logits_of
 from calibayes.posterior.network_posterior import NetworkPosterior
@@ -235,7 +235,7 @@ def _check_not_ignored(posterior: Posterior, samples: Samples | None) -> None:
 
 def predict_networks(
     posterior: Posterior,
-    networks: Sequence[DrawnNetwork],
+    networks: DrawnNetworks,
     x: Tensor,
     *,
     batch_size: int = 512,
@@ -244,8 +244,7 @@ def predict_networks(
     """`predict` with networks that `drawn_networks` drew from the posterior before, for an input that is one tensor."""
     batches = x.split(batch_size)
     with torch.inference_mode():
-        outputs = (Output(each.member, [each.network(batch) for batch in batches]) for each in networks)
-        return _average(posterior.members, outputs, [len(batch) for batch in batches], False, dtype)
+        return _average(posterior.members, networks.outputs(batches), [len(batch) for batch in batches], False, dtype)
 
 
 def _run_block(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
+from calibayes.files.input_predictor import InputPredictor
 from calibayes.files.model import Model
 from calibayes.files.prediction_notes import BlockNotes, BlockObserver
 from calibayes.files.prediction_writer import formatted
@@ -61,6 +63,14 @@ class BlockPredictor:
         self._samples, self._ending = samples, ending
         self._observer = BlockObserver(model, self._copied.get(LABEL))
 
+    @cached_property
+    def _predictor(self) -> InputPredictor:
+        """Made where it is first used: networks are drawn in the process that predicts."""
+        return InputPredictor(self._model, self._samples)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_predictor"}
+
     @property
     def needs(self) -> list[str]:
         """The columns that must be there."""
@@ -70,7 +80,7 @@ class BlockPredictor:
     def __call__(self, block: RowBlock) -> PredictedBlock:
         """Predict the rows of a block."""
         notes = self._observer.notes(block)
-        predictive = self._model.predict(block, samples=self._samples)
+        predictive = self._model.predict_block(block, self._predictor)
         scaled = self._actions.probs(predictive)
         probs = scaled.numpy()
         confidence = probs.max(1)

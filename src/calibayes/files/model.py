@@ -12,7 +12,6 @@ from shutil import rmtree
 from tempfile import gettempdir, mkdtemp
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -20,6 +19,7 @@ from calibayes.checkpoint import as_tree, from_tree
 from calibayes.errors import CalibayesError, DataError, ModelFileError
 from calibayes.files.checked_fields import Fields
 from calibayes.files.image_coding import ImageCoding
+from calibayes.files.input_predictor import InputPredictor
 from calibayes.files.networks import NetworkPlan, check_weights_fit
 from calibayes.files.set_aside_rows import SetAsideRows
 from calibayes.files.table_coding import TableCoding
@@ -27,7 +27,7 @@ from calibayes.files.text_coding import TextCoding
 from calibayes.networks import TextCNN
 from calibayes.posterior.abstract_posterior import Posterior
 from calibayes.posthoc import TemperatureScaling
-from calibayes.predictive import Predictive, predict, samples_for
+from calibayes.predictive import Predictive
 from calibayes.sweeps.results_folder import versions
 from calibayes.tables import RowBlock, frame_block
 from calibayes.tensor_tree_file import TreeFileError, read_tree, tree_bytes, tree_digest, write_tree
@@ -40,7 +40,6 @@ Coding = TableCoding | TextCoding | ImageCoding
 
 _CODINGS: dict[str, Any] = {coding.kind: coding for coding in (TableCoding, TextCoding, ImageCoding)}
 _KIND = "classifier of files"
-_BATCH = 512
 _MOST_MEMBERS = 10_000
 _SPARE_FOLDERS = ("/var/tmp", "/dev/shm")
 
@@ -84,9 +83,12 @@ class Model:
             frame: the rows; for images a column ``file`` with their paths.
             samples: of the weights; those of training by default.
         """
-        inputs = self.encode(frame if isinstance(frame, RowBlock) else frame_block(frame))
-        count = samples_for(self.posterior, self.samples if samples is None else samples)
-        result = predict(self.posterior, inputs, samples=count, batch_size=_BATCH, seed=self.seed, dtype=torch.float64)
+        block = frame if isinstance(frame, RowBlock) else frame_block(frame)
+        return self.predict_block(block, InputPredictor(self, samples))
+
+    def predict_block(self, block: RowBlock, predictor: InputPredictor) -> Predictive:
+        """Predict a block of rows with a predictor of this model, which serves for any number of blocks."""
+        result = predictor(self.encode(block))
         if not bool(result.probs.isfinite().all()):
             raise ModelFileError("The model's weights are so large that its probabilities are not finite. Train it again.")
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Self, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ class TableInputs(nn.Module):
         >>> layer(torch.tensor([[1.0, 2.0]]))  # half of the first interval; normal score; missing; the third category
         tensor([[ 0.5000,  0.0000, -0.4837,  0.0000,  0.0000,  0.0000,  1.0000]])
     """
+
+    fixed: ClassVar[bool] = True  # networks that begin with the same one can share it
 
     starts: Tensor
     widths: Tensor

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, final
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from calibayes.posterior.abstract_posterior import Posterior, Samples
+from calibayes.posterior.abstract_posterior import Output, Posterior, Samples
 from calibayes.posterior.ensemble import member_samples
 from calibayes.posterior.network_posterior import NetworkPosterior
 
-__all__ = ["DrawnNetwork", "drawn_networks"]
+__all__ = ["DrawnNetwork", "DrawnNetworks", "drawn_networks"]
 
 _MOST_BYTES = 1 << 30
 
@@ -23,10 +24,45 @@ class DrawnNetwork(NamedTuple):
     network: nn.Module
 
 
+@final
+class DrawnNetworks(Sequence[DrawnNetwork]):
+    """Networks that were drawn; a fixed first layer that they have in common runs once for all of them.
+
+    A layer says of itself that it is fixed, by an attribute ``fixed = True``: it has buffers and settings, but nothing is
+    learnt or drawn in it.
+    """
+
+    def __init__(self, networks: Sequence[DrawnNetwork]) -> None:
+        self._networks = tuple(networks)
+        begin = [each.network[0] if isinstance(each.network, nn.Sequential) else None for each in self._networks]
+        shared = begin[0] if begin and all(_is_the_same_fixed(begin[0], each) for each in begin) else None
+        self._first: nn.Module | None = shared
+        self._rest: list[Any] = [each.network if shared is None else each.network[1:] for each in self._networks]  # type: ignore[index]
+
+    def __len__(self) -> int:
+        return len(self._networks)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._networks[place]
+
+    def outputs(self, batches: Sequence[Tensor]) -> Iterator[Output]:
+        """Yield the outputs of each network for some batches of inputs."""
+        inputs = batches if self._first is None else [self._first(batch) for batch in batches]
+        for each, rest in zip(self._networks, self._rest, strict=True):
+            yield Output(each.member, [rest(batch) for batch in inputs])
+
+
+def _is_the_same_fixed(first: nn.Module | None, other: nn.Module | None) -> bool:
+    """Return True if two layers are fixed and turn the same inputs into the same outputs."""
+    if first is None or other is None or type(first) is not type(other) or not getattr(first, "fixed", False):
+        return False
+    settings, others = ({name: each for name, each in vars(layer).items() if name[0] != "_"} for layer in (first, other))
+    state, other_state = first.state_dict(), other.state_dict()
+    return settings == others and all(torch.equal(value, other_state[name]) for name, value in state.items())
+
+
 @torch.no_grad()
-def drawn_networks(
-    posterior: Posterior, samples: Samples, seed: int, most_bytes: int = _MOST_BYTES
-) -> list[DrawnNetwork] | None:
+def drawn_networks(posterior: Posterior, samples: Samples, seed: int, most_bytes: int = _MOST_BYTES) -> DrawnNetworks | None:
     """Draw the networks that `calibayes.predict` averages over, with the same weights for the same seed.
 
     Returns None where they cannot be kept: the dropout of a sample is not in its weights, a network that is random in its last
@@ -59,7 +95,7 @@ def drawn_networks(
                 if size > most_bytes:
                     return None
                 networks.append(DrawnNetwork(index, member.network_at(vectors)))
-    return networks
+    return DrawnNetworks(networks)
 
 
 def _weights_are_all(member: NetworkPosterior) -> bool:

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from calibayes.errors import DataError
-from calibayes.service.row_predictor import BATCH_ROWS, PredictedRows, RowPredictor
+from calibayes.files.input_predictor import BATCH_ROWS
+from calibayes.service.row_predictor import PredictedRows, RowPredictor
 
 __all__ = ["RequestBatcher"]
 

@@ -13,15 +13,14 @@ import torch
 from torch import Tensor
 
 from calibayes.errors import DataError
+from calibayes.files.input_predictor import InputPredictor
 from calibayes.files.model import Model
 from calibayes.files.row_actions import RowActions
-from calibayes.posterior.drawn_networks import drawn_networks
-from calibayes.predictive import Predictive, predict, predict_networks, samples_for
+from calibayes.predictive import Predictive
 from calibayes.tables import TableOptions
 
-__all__ = ["BATCH_ROWS", "PredictedRows", "RowPredictor"]
+__all__ = ["PredictedRows", "RowPredictor"]
 
-BATCH_ROWS = 512  # of one pass through the network, as in `Model.predict`
 Floats = npt.NDArray[np.float64]
 
 
@@ -58,8 +57,7 @@ class RowPredictor:
     def __init__(self, model: Model, table_options: TableOptions, **actions: Any) -> None:
         self.model = model
         self.actions = RowActions(model, table_options, **actions)
-        self._samples = samples_for(model.posterior, actions.get("samples") or model.samples)
-        self._networks = drawn_networks(model.posterior, self._samples, model.seed)
+        self._predictive = InputPredictor(model, actions.get("samples"))
         self._names: npt.NDArray[np.object_] = np.array(model.classes, dtype=object)
 
     def predict(self, requests: Sequence[Tensor]) -> list[PredictedRows | DataError]:
@@ -71,12 +69,6 @@ class RowPredictor:
         if len(requests) == 1:
             return [DataError("The model's probabilities are not finite for this input. Is a number in it far too large?")]
         return [self.predict([inputs])[0] for inputs in requests]
-
-    def _predictive(self, inputs: Tensor) -> Predictive:
-        if self._networks is not None:
-            return predict_networks(self.model.posterior, self._networks, inputs, batch_size=BATCH_ROWS, dtype=torch.float64)
-        model, samples = self.model, self._samples
-        return predict(model.posterior, inputs, samples=samples, batch_size=BATCH_ROWS, seed=model.seed, dtype=torch.float64)
 
     def _answers(self, predictive: Predictive, sizes: Sequence[int]) -> list[PredictedRows | DataError]:
         scaled = self.actions.probs(predictive)
