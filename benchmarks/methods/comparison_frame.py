@@ -11,6 +11,7 @@ import pandas as pd
 
 from benchmarks.methods.contenders import CONTENDERS
 from benchmarks.methods.scoring import WAYS
+from benchmarks.methods.study import stored_results
 from benchmarks.methods.tasks import TASKS
 from benchmarks.methods.test_chance import unpacked
 
@@ -30,29 +31,29 @@ _MARKS = {"plain": "", "temperature": " + T", "best": " + scaling"}
 def recorded_rows(results: Path) -> list[dict[str, Any]]:
     """The rows of every task with results, in the order of the tasks."""
     rows: list[dict[str, Any]] = []
-    for folder in (results / name for name in TASKS if (results / name / "results.json").exists()):
-        stored, costs = (_read(folder / f"{name}.json") for name in ("results", "costs"))
-        for row in stored["rows"]:
+    for task in TASKS.values():
+        stored, path = stored_results(results, task), results / task.name / "costs.json"
+        costs = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for row in [] if stored is None else stored["rows"]:
             # Without a measurement: epochs of training, in those of the plain network.
             measured = costs.get("costs", {}).get(row["base"], {}).get(row["method"], {})
-            rows.append({**row, "cost": measured.get("training", row.get("trainings"))})
+            cost = {"cost": measured.get("training", row.get("trainings")), "prediction": measured.get("prediction")}
+            rows.append({**row, **cost})
     return rows
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return content
 
 
 def comparison_frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """One line for each task, base, method, way and seed, with scores as columns; failed trainings are left out."""
-    return pd.DataFrame([line for row in rows if "error" not in row for line in _lines(row)])
+    frame = pd.DataFrame([line for row in rows if "error" not in row for line in _lines(row)])
+    others = ("task", "base", "method", "way", "seed")
+    numbers = [name for name in frame if name not in others and not str(name).startswith(CHANCE)]
+    return frame.astype(dict.fromkeys(numbers, float)) if len(frame) else frame  # files spell infinity as a text
 
 
 def _lines(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    about = {name: row[name] for name in ("task", "base", "method", "seed", "cost", "passes")}
+    about = {name: row[name] for name in ("task", "base", "method", "seed", "cost", "prediction", "passes")}
     for way in WAYS:
-        line = {**about, "way": way, **row["test"][way], "validation_nll": row["validation"][way]["nll"]}
+        line = {**about, "way": way, **row["test"][way], "validation_nll": row["cross_validated_nll"].get(way)}
         line |= {
             f"{score}_shift{severity}": value
             for severity, by_way in row["shift"].items()

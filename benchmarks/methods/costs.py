@@ -1,7 +1,8 @@
 """``python -m benchmarks.methods.costs TASK …``: what methods cost, measured one after the other on an idle machine.
 
-A short training of each method, with all that it starts from, and a prediction, in multiples of those of the plain network. The
-chosen settings are those of the records, so it is run after the comparison.
+A short training of each method, with all that it starts from, and a prediction, in multiples of those of the plain network.
+What takes the same time however long a network is trained, a Laplace approximation or trees, is counted once. The chosen
+settings are those of the records, so it is run after the comparison.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from benchmarks.methods.__main__ import RESULTS
 from benchmarks.methods.scoring import predicted
 from benchmarks.methods.task_data import data_of
 from benchmarks.methods.tasks import TASKS, Task, task_named
-from benchmarks.methods.trained_posteriors import Recipe, trained
+from benchmarks.methods.trained_posteriors import Recipe, epochs_of, trained
 from benchmarks.report import machine
 
 __all__ = ["measured_costs"]
 
 _EPOCHS = 2  # methods that start from a trained point add one
+_FIXED = ("laplace", "ca-laplace")  # what comes after their trained point does not depend on its epochs
 _REPEATS = 3
 _EXAMPLES = 1000  # to predict
 
@@ -45,13 +47,20 @@ def measured_costs(task: Task, rows: list[dict[str, Any]], repeats: int = _REPEA
     for _ in range(repeats):
         for key, recipe in recipes.items():
             seconds[key] = tuple(map(min, seconds[key], _measured(task, recipe)))  # type: ignore[assignment]
-    first = seconds[next(iter(seconds))]
+    plain = next(iter(seconds))
+    first = seconds[plain]
     costs: dict[str, dict[str, dict[str, float]]] = {}
     for (base, method), (training, prediction) in seconds.items():
-        row = next(row for row in rows if (row["base"], row["method"]) == (base, method))
-        longer = _longer(row, rows[0])
+        fixed = 0.0
+        if recipes[base, method].start == "learner":
+            fixed = training
+        elif method in _FIXED:
+            start = "ca-fnn" if recipes[base, method].tried.get("lam") else "fnn"
+            fixed = max(0.0, training - seconds[base, start][0])
+        epochs, of_plain = (_epochs_of(task, rows, each) for each in (base, plain[0]))
+        whole = (training - fixed) * epochs / _EPOCHS + fixed
         costs.setdefault(base, {})[method] = {
-            "training": round(longer * training / first[0], 3),
+            "training": round(whole / (first[0] * of_plain / _EPOCHS), 3),
             "prediction": round(prediction / first[1], 3),
             "seconds_of_short_training": round(training, 3),
             "seconds_of_prediction": round(prediction, 4),
@@ -59,9 +68,10 @@ def measured_costs(task: Task, rows: list[dict[str, Any]], repeats: int = _REPEA
     return costs
 
 
-def _longer(row: dict[str, Any], plain: dict[str, Any]) -> float:
-    """How many more epochs a base has than the plain one; 1 for methods without epochs."""
-    return float(row["base_settings"].get("epochs", plain["base_settings"]["epochs"]) / plain["base_settings"]["epochs"])
+def _epochs_of(task: Task, rows: list[dict[str, Any]], base: str) -> int:
+    """The epochs of a base."""
+    settings = next(row["base_settings"] for row in rows if row["base"] == base and row["method"] == "fnn")
+    return epochs_of(Recipe(task=task.name, method="fnn", base=settings), task, data_of(task.name, 0))
 
 
 def _measured(task: Task, recipe: Recipe) -> tuple[float, float]:

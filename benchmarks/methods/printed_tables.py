@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.methods.comparison_frame import label, reference_of
-from benchmarks.methods.questions import ABOUT_FOUR, ABOUT_ONE, Answer, by_data_set, chosen_by_validation
+from benchmarks.methods.questions import ABOUT_FOUR, ABOUT_ONE, Answer, by_data_set, chosen_by_validation, has_both_bases
 from benchmarks.methods.seed_differences import Cell, ScoreDifference, difference, differences_from
 
 __all__ = ["MATTER", "answers_text", "defaults_text", "failures_text", "front_table", "task_table"]
@@ -35,6 +35,7 @@ _COLUMNS = {
     "set_size": "set size", "nll_shift5": "NLL shift", "ece_shift5": "ECE shift", "auroc_entropy": "outsiders",
     "people_kl": "people",
 }  # fmt: skip
+_APART = ("newsgroups-1000", "newsgroups-long")  # of the calibration term alone
 _PERCENT = ("accuracy", "ece", "smooth_ece", "ece_shift5")
 _WIDTH = 128
 
@@ -46,7 +47,9 @@ def task_table(part: pd.DataFrame, title: str) -> str:
     cells: list[Any] = [cell for cell in found if cell[2] in ("plain", "best") or cell == reference]
     gaps = differences_from(part, "nll", [cell for cell in cells if cell != reference], reference)
     columns = {name: shown for name, shown in _COLUMNS.items() if name in part and part[name].notna().any()}
-    means = part.groupby(["base", "method", "way"])[[*columns, "cost", "passes"]].mean().loc[cells].sort_values("nll")
+    by_cell = part.groupby(["base", "method", "way"])
+    means = by_cell[[*columns, "cost", "prediction", "passes"]].mean().loc[cells].sort_values("nll")
+    trained = by_cell.size()
     tables, seeds = part["task"].nunique(), part.groupby("task")["seed"].nunique().max()
     over = f"{tables} tables and {seeds} seeds of each" if tables > 1 else f"{seeds} seeds"
     lines = [
@@ -55,12 +58,15 @@ def task_table(part: pd.DataFrame, title: str) -> str:
         "",
         f"{'':<56}{'difference in NLL':>30}"
         + "".join(f"{shown:>11}" for shown in columns.values())
-        + f"{'cost':>8}{'passes':>8}",
+        + f"{'cost':>8}{'passes':>8}{'prediction':>12}{'trained':>9}",
     ]
     for key, (_, row) in zip(means.index.to_list(), means.iterrows(), strict=True):
         gap = str(gaps[key]) if key in gaps else "–"
         values = "".join(f"{_shown(name, row[name]):>11}" for name in columns)
-        lines.append(f"{label(*key):<56}{gap:>30}{values}{row['cost']:>7.1f}×{row['passes']:>8.0f}")
+        prediction = "–" if pd.isna(row["prediction"]) else f"{row['prediction']:.1f}×"
+        lines.append(
+            f"{label(*key):<56}{gap:>30}{values}{row['cost']:>7.1f}×{row['passes']:>8.0f}{prediction:>12}{trained[key]:>9}"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -70,7 +76,7 @@ def _shown(name: str, value: float) -> str:
 
 def front_table(frame: pd.DataFrame, titles: dict[str, str]) -> str:
     """The methods that matter on every data set: NLL, ECE and cost; a mark where NLL is clearly lower or higher."""
-    parts = {name: part for name, part in by_data_set(frame).items() if name in titles}
+    parts = {name: part for name, part in by_data_set(frame).items() if name in titles and name not in _APART}
     blocks = {name: _front_block(part) for name, part in parts.items()}
     cells = [cell for cell in MATTER if any(cell in block for block in blocks.values())]
     head = f"{'':<42}" + "".join(f"{titles[name]:^23}" for name in parts)
@@ -131,6 +137,8 @@ def defaults_text(frame: pd.DataFrame, titles: dict[str, str]) -> str:
         lines += ["", f"At most {trainings:g} plain trainings: {label(*best)}", f"  mean ranks: {rest}"]
         for name, part in by_data_set(frame).items():
             reference = reference_of(part)
+            if best == reference or not has_both_bases(part):
+                continue
             told: dict[str, ScoreDifference] = {
                 score: difference(part, score, best, reference, comparisons=2) for score in ("nll", "ece")
             }

@@ -21,6 +21,8 @@ TITLES = {
     "fashion-mnist": "Fashion-MNIST",
     "cifar10": "CIFAR-10",
     "newsgroups": "20 Newsgroups",
+    "newsgroups-1000": "20 Newsgroups, 1,000 articles",
+    "newsgroups-long": "20 Newsgroups, trained for too long",
     "clinc150": "CLINC150",
     "tables": "22 tables",
 }

@@ -26,7 +26,7 @@ from calibayes.posterior import Posterior
 from calibayes.posterior.ensemble import member_seed
 from calibayes.randomness import seeded
 
-__all__ = ["ROOT", "Recipe", "trained"]
+__all__ = ["ROOT", "Recipe", "epochs_of", "trained"]
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository; folders of trained networks are relative to it."""
@@ -127,7 +127,7 @@ def _from_scratch(recipe: Recipe, task: Task, data: TaskData) -> Posterior:
     name = {"ema": "fnn", "ca-natural-gradient": "natural-gradient"}.get(recipe.method, recipe.method)
     settings = {**shared, **own, **({} if loss is None else {"loss": loss})}
     posterior, objective, fit = cb.build(name, _network(recipe, data), **settings)
-    epochs = _epochs(recipe, task, data)
+    epochs = epochs_of(recipe, task, data)
     _fit(recipe, task, data, posterior, objective, fit, epochs, cosine=recipe.base["schedule"] == "cosine")
     return posterior
 
@@ -140,7 +140,7 @@ def _loss(tried: Mapping[str, Any]) -> Any:
 
 
 def _from_point(recipe: Recipe, task: Task, data: TaskData, point: Any) -> Posterior:
-    base, tried, epochs = recipe.base, recipe.tried, max(1, _epochs(recipe, task, data) // 2)
+    base, tried, epochs = recipe.base, recipe.tried, max(1, epochs_of(recipe, task, data) // 2)
     decay = base.get("weight_decay", 0.0)
     if recipe.method == "mc-dropout":
         return cb.MCDropout.from_point(point)
@@ -164,7 +164,7 @@ def _from_point(recipe: Recipe, task: Task, data: TaskData, point: Any) -> Poste
     return posterior
 
 
-def _epochs(recipe: Recipe, task: Task, data: TaskData) -> int:
+def epochs_of(recipe: Recipe, task: Task, data: TaskData) -> int:
     """Passes over the training examples: what the base says, or as many as its number of steps takes."""
     return int(recipe.base.get("epochs") or -(-recipe.base["steps"] // _steps_an_epoch(task, data)))
 
