@@ -7,7 +7,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,17 +41,23 @@ class Sizes:
 
     Attributes:
         sets: the sets of texts.
-        repeats: how many seeds; those of small sets draw other training texts too.
+        repeats: how many seeds.
+        repeats_of_draws: how many for small sets, where each seed draws other training texts too.
         small: train for a moment only, to see that it runs.
     """
 
     sets: tuple[str, ...]
     repeats: int
+    repeats_of_draws: int
     small: bool = False
 
+    def seeds(self, name: str) -> range:
+        """The seeds of a set."""
+        return range(self.repeats if SETS[name][1] is None else self.repeats_of_draws)
 
-_FULL = Sizes(tuple(SETS), repeats=3)
-_QUICK = Sizes(("clinc150-3000",), repeats=1, small=True)
+
+_FULL = Sizes(tuple(SETS), repeats=3, repeats_of_draws=6)
+_QUICK = Sizes(("clinc150-3000",), repeats=1, repeats_of_draws=1, small=True)
 
 
 def trial(settings: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +106,8 @@ def train(sizes: Sizes, folder: Path, workers: int | None, methods: Sequence[str
     """Train what is missing in the folder, with the first seed on every set, then with the next."""
     every = [
         {"set": name, "method": method, "repeat": repeat, "small": sizes.small}
-        for repeat in range(sizes.repeats) for method in methods or METHODS for name in sizes.sets
+        for repeat in range(max(sizes.repeats, sizes.repeats_of_draws))
+        for method in methods or METHODS for name in sizes.sets if repeat in sizes.seeds(name)
     ]  # fmt: skip
     return cb.sweep(
         trial, every, folder, version=_VERSION, label="{set}-{method}-{repeat}", workers=workers, threads=1, progress=progress
@@ -116,12 +123,17 @@ def run(report: Report, sizes: Sizes, folder: Path, workers: int | None) -> Swee
 
 def tell(report: Report, sizes: Sizes, sweep: Sweep) -> None:
     """Tell what was compared, the scores on each set, and how far the default is from the linear model."""
-    report.record |= {"versions": versions(*_PACKAGES), "effort": EFFORT, "seeds": list(range(sizes.repeats))}
+    report.record |= {
+        "versions": versions(*_PACKAGES),
+        "effort": EFFORT,
+        "seeds": {name: list(sizes.seeds(name)) for name in sizes.sets},
+    }
     report.tell(", ".join(f"{name} {number}" for name, number in versions(*_PACKAGES).items()) + "\n")
     for name, text in EFFORT.items():
         report.tell_wrapped(text, f"  {name:<30}", " " * 32)
     report.tell_wrapped(
-        f"Seeds 0 to {sizes.repeats - 1}; the training texts of newsgroups-2000 and clinc150-3000 are drawn anew with each. "
+        f"Seeds 0 to {sizes.repeats - 1}; 0 to {sizes.repeats_of_draws - 1} for newsgroups-2000 and clinc150-3000, whose "
+        "training texts are drawn anew with each (first there were three of these, too: too few to tell anything). "
         "CPU seconds are the process's own, of training alone, with one thread, beside other work on the machine; those of "
         "choosing between ways of calibration are left out."
     )
@@ -153,7 +165,7 @@ def _tell_differences(report: Report, sizes: Sizes, done: dict[tuple[str, str, i
     report.tell("  " + " " * 18 + "".join(f"{metric:>9}{'95 % interval':>20}" for metric in METRICS))
     record: dict[str, Any] = {}
     for name in sizes.sets:
-        pairs = [(done.get((name, OURS, seed)), done.get((name, LINEAR, seed))) for seed in range(sizes.repeats)]
+        pairs = [(done.get((name, OURS, seed)), done.get((name, LINEAR, seed))) for seed in sizes.seeds(name)]
         whole = [(_arrays(ours), _arrays(linear)) for ours, linear in pairs if ours is not None and linear is not None]
         if not whole:
             report.tell(f"  {name:<18}  no result")
@@ -206,12 +218,12 @@ def _main() -> None:
     parser.add_argument("--report", action="store_true", help="write down what is done so far, and how much is missing")
     arguments = parser.parse_args()
     if arguments.methods:
-        sizes = Sizes(tuple(arguments.sets), _FULL.repeats)
+        sizes = replace(_FULL, sets=tuple(arguments.sets))
         sweep = train(sizes, _FOLDER, 1, arguments.methods, progress=True)
         print(f"{len(sweep)} trials, {len(sweep.failed)} of them failed.")
     if arguments.report:
         report, done = Report("texts", WHAT, COMMAND), cb.sweeps.read(_FOLDER)
-        report.tell_missing([each.settings["method"] for each in done], METHODS, len(_FULL.sets) * _FULL.repeats)
+        report.tell_missing([each.settings["method"] for each in done], METHODS, sum(len(_FULL.seeds(name)) for name in SETS))
         tell(report, _FULL, done)
         report.write()
 

@@ -120,7 +120,7 @@ def test_both_are_told_side_by_side_and_kept(clinc: Path, tmp_path: Path, monkey
         return TrainedOnTexts(lambda rows: np.full((len(rows), len(texts.classes)), 1 / len(texts.classes)))
 
     monkeypatch.setitem(METHODS, OURS, uniform)
-    sizes = Sizes(("clinc150-3000", "clinc150"), repeats=2, small=True)
+    sizes = Sizes(("clinc150-3000", "clinc150"), repeats=2, repeats_of_draws=2, small=True)
     report = Report("texts")
     first = run(report, sizes, tmp_path / "runs", workers=1)
     assert (len(first), len(first.failed), first.kept) == (8, 2, 0)
