@@ -107,6 +107,21 @@ def test_intervals_hold_the_truth() -> None:
     assert all(count >= 48 for count in held.values()), held
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("insiders", "outsiders"), [(20, 20), (100, 60)])
+@pytest.mark.parametrize("distance", [0.0, 1.0, 2.5])
+def test_the_interval_of_aupr_holds_the_truth_in_small_samples(insiders: int, outsiders: int, distance: float) -> None:
+    scores = np.linspace(-6, 9, 40_001)
+    found, alarms = outsiders * stats.norm.sf(scores - distance), insiders * stats.norm.sf(scores)
+    truth = -np.trapezoid(found / (found + alarms + 1e-300), found / outsiders)
+    generator, held = np.random.default_rng(4), 0
+    for run in range(200):
+        low, high = generator.normal(size=insiders), distance + generator.normal(size=outsiders)
+        interval = detection(low, high, replicates=200, seed=run).aupr_interval
+        held += interval.low <= truth <= interval.high
+    assert held >= 178  # 95 % of 200, less three standard errors, and a little for what is approximate
+
+
 def test_the_same_seed_gives_the_same_and_bad_scores_are_refused() -> None:
     low, high = torch.randn(50), torch.randn(40)
     assert detection(low, high, seed=1) == detection(low, high, seed=1)

@@ -93,6 +93,9 @@ def test_refusals(tmp_path: Path) -> None:
         cb.export(posterior, tmp_path / "model.onnx", X, int8=True)
     with pytest.raises(InvalidArgumentError, match="class_names"):
         cb.export(posterior, tmp_path / "model.onnx", X, class_names=["a"])
+    for last, message in (("a", "'a' is there more than once"), ("\ud800", "half a character")):
+        with pytest.raises(InvalidArgumentError, match=message):
+            cb.export(posterior, tmp_path / "model.onnx", X, class_names=["a", "b", last])
     with pytest.raises(ExportError, match="does not agree"):
         cb.export(posterior, tmp_path / "model.onnx", 1e3 * X, tolerance=1e-12)
     two = torch.full((40, 2), 0.5)

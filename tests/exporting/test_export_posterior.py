@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import calibayes as cb
+from calibayes.acting.guarantee_request import CostTable
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -152,6 +153,24 @@ def constant(logits: Tensor) -> cb.Posterior:
             return self.logits + 0 * x[:, :1]
 
     return cb.Point(Constant())
+
+
+def test_rows_without_probabilities_are_never_decided(tmp_path: Path) -> None:
+    posterior = cb.Point(net())
+    probs = cb.predict(posterior, X).probs
+    missing = torch.cat([NEW[:1], torch.full_like(NEW[:1], torch.nan)])
+    costs = CostTable(("a", "b"), ((0.0, 1.0, 2.0), (3.0, 0.0, 0.0)), 3.0)  # abstaining costs most
+    rules: list[dict[str, Any]] = [
+        {"threshold": 0.01},
+        {"sets": cb.acting.PredictionSets.fit(probs, Y, coverage=0.5)},
+        {"sets": cb.acting.PredictionSets.fit(probs, Y, coverage=0.5, score="aps")},
+        {"costs": costs},
+    ]
+    for rule in rules:
+        found = in_onnxruntime(cb.export(posterior, tmp_path / "model.onnx", X, **rule).path, missing)
+        assert found["abstain"].tolist() == [False, True]
+        if "sets" in rule:
+            assert found["set"][1].all()
 
 
 @pytest.mark.parametrize("kind", [".pt2", pytest.param(".onnx", marks=pytest.mark.slow)])

@@ -90,9 +90,22 @@ def test_the_only_column_of_texts_need_not_be_named(tmp_path: Path) -> None:
     found = read_labelled(tmp_path / "notes.csv", DataSettings(target="topic"))
     assert found.settings.text == ("body",)
     assert "Column 'body' is taken for texts to classify by." in found.notes
-    made["number"] += 0.5  # a number that may say something
-    made.to_csv(tmp_path / "notes.csv", index=False)
-    assert read_labelled(tmp_path / "notes.csv", DataSettings(target="topic")).settings.text == ()
+    days = pd.date_range("2024-01-01", periods=len(made)).astype(str)
+    for other in (made["number"] + 0.5, made["number"][::-1], days):  # each may say something
+        made["number"] = np.asarray(other)
+        made.to_csv(tmp_path / "notes.csv", index=False)
+        assert read_labelled(tmp_path / "notes.csv", DataSettings(target="topic")).settings.text == ()
+
+
+def test_different_numbers_beside_a_name_are_learnt_from(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    income, debt = (generator.choice(100_000, 300, replace=False) for _ in range(2))
+    frame = pd.DataFrame({"customer": [f"First{k} Last{k}" for k in range(300)], "income": income, "debt": debt})
+    frame["label"] = np.where(income > debt, "approve", "decline")
+    frame.to_csv(tmp_path / "loans.csv", index=False)
+    trained = train(tmp_path / "loans.csv", scheme="logistic-regression", folds=3)
+    assert trained.model.coding.needs == ("income", "debt")
+    assert trained.scores.accuracy > 0.9
 
 
 def test_a_folder_of_texts_is_as_good_as_a_column(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 _FOLDS = 5
+_LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,9 @@ def detection(insiders: Array, outsiders: Array, *, level: float = 0.95, replica
         for resampled in ((generator.choice(low, len(low)), generator.choice(high, len(high))) for _ in range(replicates))
     ]
     tails = ((1 - level) / 2, (1 + level) / 2)
-    ends = [Interval(*(float(np.quantile(column, tail)) for tail in tails)) for column in zip(*draws, strict=True)]
+    precisions, passing_shares = (np.array(column) for column in zip(*draws, strict=True))
+    of_precision = _from_biased_draws(values[0], precisions, level, max(1, min(len(low), len(high)) - 1))
+    ends = [of_precision, Interval(*map(float, np.quantile(passing_shares, tails)))]
     # Where all replicates agree, the scores may still be separated by luck: at least the exact interval of the share.
     if values[0] == 1:
         ends[0] = Interval(_least_average_precision(len(low), len(high), level), 1.0)
@@ -101,6 +104,20 @@ def detection(insiders: Array, outsiders: Array, *, level: float = 0.95, replica
         detection_probability_interval=detection_probability_interval(low, high, level),
         level=level,
     )
+
+
+def _from_biased_draws(value: float, draws: Floats, level: float, freedom: int) -> Interval:
+    """The interval of a share that is biased upwards in small samples, and as much again in their replicates.
+
+    On the scale of log-odds the bias of the replicates is an estimate of that of the value, which is taken off; the interval
+    is Student's around the rest.
+    """
+    from scipy import special
+
+    of_value, of_draws = (special.logit(np.clip(each, _LEAST_SHARE, 1 - _LEAST_SHARE)) for each in (value, draws))
+    middle = 2 * of_value - of_draws.mean()
+    half = float(-special.stdtrit(freedom, (1 - level) / 2)) * of_draws.std(ddof=1)
+    return Interval(float(special.expit(middle - half)), float(special.expit(middle + half)))
 
 
 def auroc(insiders: Floats, outsiders: Floats) -> float:

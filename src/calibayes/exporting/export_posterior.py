@@ -24,7 +24,8 @@ from calibayes.files.set_aside_rows import ROUNDING
 from calibayes.posterior.abstract_posterior import Posterior, Samples
 from calibayes.posthoc import Scaling
 from calibayes.predictive import predict
-from calibayes.wording import listed
+from calibayes.tables.formats import is_utf8
+from calibayes.wording import listed, shown
 
 __all__ = ["export"]
 
@@ -111,6 +112,7 @@ def export(
     classes = tuple(map(str, range(count) if class_names is None else class_names))
     if len(classes) != count:
         raise InvalidArgumentError(f"Expected {count} `class_names`, one for each output, but got {len(classes)}.")
+    _check_names(classes)
     plan = ExportPlan(
         posterior=posterior,
         inputs=example_inputs,
@@ -125,6 +127,14 @@ def export(
     )
     card = ModelCard(title=f"A classifier of {count} classes", abstains=_abstains(rules, classes))
     return write_export(plan, Path(path), card, int8=int8, int8_tolerance=int8_tolerance, tolerance=tolerance)
+
+
+def _check_names(classes: Sequence[str]) -> None:
+    for name in classes:
+        if classes.count(name) > 1:
+            raise InvalidArgumentError(f"Expected all `class_names` to differ, but {shown(name)} is there more than once.")
+        if not is_utf8(name):
+            raise InvalidArgumentError(f"Expected `class_names` in UTF-8, but {shown(name)} holds half a character.")
 
 
 def _labelled(names: InputNames, inputs: Any, labels: Any) -> LabelledInputs:

@@ -141,9 +141,10 @@ class TracedRules(nn.Module):
         """The outputs for probabilities in float64; those before a scaling and the uncertainty are for ``outsider``."""
         rules = self.rules
         confidence, decision = probs.max(-1)
-        abstain = torch.zeros_like(decision, dtype=torch.bool)
+        unknown = probs.isnan().any(-1)  # nothing is smaller than NaN, nor larger
+        abstain = unknown
         if self.limits is not None:
-            abstain = ~exceeds(confidence.clamp_max(1.0), self.limits[decision], torch.float64)
+            abstain = abstain | ~exceeds(confidence.clamp_max(1.0), self.limits[decision], torch.float64)
         if self.below is not None:
             abstain = abstain | (confidence < self.below)
         if self.costs is not None:
@@ -154,7 +155,7 @@ class TracedRules(nn.Module):
                 abstain = abstain | (expected >= self.cost_limit)
         found = {"decision": decision, "abstain": abstain}
         if self.set_limits is not None and rules.sets is not None:
-            found["set"] = rules.sets.score.of_classes(probs) <= self.set_limits
+            found["set"] = (rules.sets.score.of_classes(probs) <= self.set_limits) | unknown.unsqueeze(1)
         if self.known is not None and rules.set_aside is not None:
             score = epistemic if rules.set_aside.outsider_score == "epistemic" else 1 - unscaled.amax(-1)
             found["outsider"] = (self.known < score.unsqueeze(1) - ROUNDING).sum(1).double() / (len(self.known) + 1)

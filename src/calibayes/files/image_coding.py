@@ -124,5 +124,5 @@ def _opened(path: Path) -> Iterator[Any]:
             with Image.open(path, formats=_FORMATS) as image:
                 yield image
     except (*_DAMAGE, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        reason = shown(" ".join(str(error).split()))
+        reason = shown(" ".join(str(error).replace(str(path), path.name).split()))
         raise file_problem(path, f"this is not a complete PNG or JPEG image of a usual size ({reason}).") from None

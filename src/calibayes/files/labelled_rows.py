@@ -15,6 +15,7 @@ from calibayes.errors import InvalidArgumentError
 from calibayes.files.read_rows import LABEL, TEXT, read_rows
 from calibayes.files.settings import DataSettings
 from calibayes.files.split import SplitLabels, labels_of
+from calibayes.files.table_coding import has_inputs
 from calibayes.tables import RowBlock
 from calibayes.tables.formats import file_problem
 from calibayes.wording import listed, shown
@@ -57,7 +58,7 @@ def read_labelled(path: Path, settings: DataSettings, group: str | None = None, 
         settings = replace(settings, target=found[0])
     target = _check_columns(names, path, settings, group, time)
     taken = {target, group, time, *settings.ignore, *settings.categorical}
-    texts = () if folder or settings.text else _only_texts(rows, taken)
+    texts = () if folder or settings.text else _only_texts(rows, settings, taken)
     settings = replace(settings, text=texts or settings.text)
     images = folder and not settings.text
     _check_effects(settings, images=images)
@@ -74,19 +75,14 @@ def _likely_targets(names: list[str], settings: DataSettings, group: str | None,
     return [name for name in names if name.strip().lower() in LABEL_NAMES and name not in taken]
 
 
-def _only_texts(rows: RowBlock, taken: set[str | None]) -> tuple[str, ...]:
-    """Return the one column of texts if there is nothing else to learn from: other columns number or name the rows."""
-    cells = {name: rows.cells(name) for name in rows.table.column_names if name not in taken}
-    texts = tuple(name for name, each in cells.items() if _holds_texts(each))
-    others = [each for name, each in cells.items() if name not in texts]
-    return texts if len(texts) == 1 and all(map(_names_rows, others)) else ()
-
-
-def _names_rows(cells: Any) -> bool:
-    """Return True if no two cells are the same, and none has a decimal mark."""
-    from pyarrow import compute
-
-    return len(cells.unique()) == len(cells) and not compute.any(compute.match_substring_regex(cells, "[.,]")).as_py()
+def _only_texts(rows: RowBlock, settings: DataSettings, taken: set[str | None]) -> tuple[str, ...]:
+    """Return the one column of texts if there is nothing else to learn from."""
+    if settings.categorical:
+        return ()
+    names = [name for name in rows.table.column_names if name not in taken]
+    texts = tuple(name for name in names if _holds_texts(rows.cells(name)))
+    others = [name for name in rows.table.column_names if name in taken or name in texts]
+    return texts if len(texts) == 1 and not has_inputs(rows, settings, others) else ()
 
 
 def _holds_texts(cells: Any) -> bool:

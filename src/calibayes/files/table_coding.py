@@ -31,7 +31,7 @@ from calibayes.tables.dates import DATE_PARTS, date_parts, looks_like_dates
 from calibayes.tables.numbers import Floats, ParsedNumbers, columns_at_once, number_problem, parse_numbers
 from calibayes.wording import counted, shown
 
-__all__ = ["TableCoding", "fit_table"]
+__all__ = ["TableCoding", "fit_table", "has_inputs"]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -167,27 +167,48 @@ def fit_table(block: RowBlock, train: Rows, settings: DataSettings, taken: Seque
         settings: which columns are ignored, or are categories.
         taken: columns that are something else.
     """
-    left_out = {*taken, *settings.ignore}
-    names = [name for name in block.table.column_names if name not in left_out]
     columns: list[InputColumn] = []
     notes: list[str] = []
-    for group, parsed in _parsed_groups(block, names):
-        numeric: Flags = np.asarray(parsed.good.all(axis=0))
-        fitted: InputColumn | str
-        for place, name in enumerate(group):
-            if numeric[place] and name not in settings.categorical and not _in_date_format(block, name):
-                _check_sizes(parsed.values[:, [place]], block, [name])
-                fitted = _fitted_numbers(parsed.values[:, place], train, block.rows, name)
-            else:
-                fitted = _fitted_texts(block, train, name, parsed.good[:, place], name in settings.categorical)
-            if isinstance(fitted, str):
-                notes.append(f"Column {shown(name)} {fitted}: not used.")
-            else:
-                columns.append(fitted)
-                notes += [f"Column {shown(name)} is taken for dates."] if isinstance(fitted, DateColumn) else []
+    for name, fitted in _fitted_columns(block, train, settings, taken):
+        if isinstance(fitted, str):
+            notes.append(f"Column {shown(name)} {fitted}: not used.")
+        else:
+            columns.append(fitted)
+            notes += [f"Column {shown(name)} is taken for dates."] if isinstance(fitted, DateColumn) else []
     if not columns:
         raise DataError(f"No column is left to learn from. {' '.join(notes)} If one holds texts, name it: --text.")
     return TableCoding(tuple(columns)), notes
+
+
+def has_inputs(block: RowBlock, settings: DataSettings, taken: Sequence[str]) -> bool:
+    """Return True if a table has a column to learn from: one that does not just number or name the rows.
+
+    Args:
+        block: the rows, as texts.
+        settings: which columns are ignored, or are categories.
+        taken: columns that are something else.
+    """
+    try:
+        found = _fitted_columns(block, np.arange(len(block.rows)), settings, taken)
+        return any(not isinstance(fitted, str) for _, fitted in found)
+    except DataError:  # numbers or dates that cannot be read
+        return True
+
+
+def _fitted_columns(
+    block: RowBlock, train: Rows, settings: DataSettings, taken: Sequence[str]
+) -> Iterator[tuple[str, InputColumn | str]]:
+    """Yield the names of columns, and what each becomes, or why it is not used."""
+    left_out = {*taken, *settings.ignore}
+    names = [name for name in block.table.column_names if name not in left_out]
+    for group, parsed in _parsed_groups(block, names):
+        numeric: Flags = np.asarray(parsed.good.all(axis=0))
+        for place, name in enumerate(group):
+            if numeric[place] and name not in settings.categorical and not _in_date_format(block, name):
+                _check_sizes(parsed.values[:, [place]], block, [name])
+                yield name, _fitted_numbers(parsed.values[:, place], train, block.rows, name)
+            else:
+                yield name, _fitted_texts(block, train, name, parsed.good[:, place], name in settings.categorical)
 
 
 def _in_date_format(block: RowBlock, name: str) -> bool:

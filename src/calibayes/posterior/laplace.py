@@ -189,6 +189,8 @@ class LastLayerLaplace(NetworkPosterior):
         https://arxiv.org/abs/2006.07584). With two classes this is MacKay's; like a softmax it does not change when a number is
         added to all logits, as approximations by each logit's own variance do.
         """
+        if not self.random:
+            return super().closed_form(inputs)
         curvature, variances = self.group.curvature, self.group.variances()
         features, logits = (part.to(variances.dtype) for part in self._features(inputs, "x"))
         if torch.compiler.is_exporting():  # the number of rows is not known

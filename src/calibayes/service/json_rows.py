@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +13,7 @@ from calibayes.errors import DataError
 from calibayes.service.row_limits import RowLimits
 from calibayes.tables import RowBlock, TableOptions, UnnamedRows
 from calibayes.tables.formats import is_utf8
+from calibayes.tables.json_objects import object_of_pairs
 from calibayes.tables.numbers import plain_text
 from calibayes.wording import shown, type_name
 
@@ -59,7 +59,7 @@ def json_rows(body: bytes, options: TableOptions, limits: RowLimits) -> RowBlock
 
 def _rows(body: bytes, limits: RowLimits) -> Sequence[dict[str, Any]]:
     try:
-        value = json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_constant)
+        value = json.loads(body.decode(), object_pairs_hook=object_of_pairs, parse_constant=_constant)
     except DataError:
         raise  # of one of the hooks; it is a ValueError, too
     except UnicodeDecodeError as error:
@@ -78,14 +78,6 @@ def _rows(body: bytes, limits: RowLimits) -> Sequence[dict[str, Any]]:
         if not isinstance(row, dict) or not row:
             raise DataError(f"Row {number:,}: expected an object with a value for each column, but got {shown(row)}.")
     return rows
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise DataError(f"The name {shown(twice)} occurs more than once in an object. Give it one value.")
-    return found
 
 
 def _constant(name: str) -> NoReturn:

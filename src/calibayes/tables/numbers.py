@@ -111,10 +111,10 @@ def plain_text(value: bool | int | float, decimal: str = ".") -> str:
     """Write a truth value or a number as a CSV file would.
 
     Examples:
-        >>> plain_text(True), plain_text(3), plain_text(0.5, ",")
-        ('true', '3', '0,5')
+        >>> plain_text(True), plain_text(3), plain_text(3.0), plain_text(0.5, ",")
+        ('true', '3', '3', '0,5')
     """
-    return str(value).lower() if isinstance(value, bool) else repr(value).replace(".", decimal)
+    return str(value).lower() if isinstance(value, bool) else repr(value).removesuffix(".0").replace(".", decimal)
 
 
 def is_number(cell: str | None, decimal: str = ".") -> bool:

@@ -17,6 +17,7 @@ from typing import Any, final
 from calibayes.errors import DataError
 from calibayes.extras import require_package
 from calibayes.tables.formats import file_problem, is_utf8, named_errors, not_in_encoding, open_lines
+from calibayes.tables.json_objects import object_of_pairs
 from calibayes.tables.numbers import plain_text
 from calibayes.tables.options import TableOptions
 from calibayes.tables.table_file import SAMPLE_ROWS, RowBlock, TableFile, record_blocks
@@ -88,7 +89,9 @@ class JsonLinesFile(_RecordFile):
                 if not is_utf8(text):
                     raise self._wrong(number, not_in_encoding("this", encoding))
                 try:
-                    value = json.loads(text)
+                    value = json.loads(text, object_pairs_hook=object_of_pairs)
+                except DataError as error:
+                    raise self._wrong(number, str(error)) from None
                 except (ValueError, RecursionError) as error:
                     raise self._wrong(number, f"this is not JSON ({error}). Write one object on each line.") from None
                 if not isinstance(value, dict) or not value:
@@ -159,8 +162,7 @@ class ExcelFile(_RecordFile):
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
         if isinstance(value, bool | float):
-            whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-            return plain_text(int(value) if whole else value, self.options.decimal)
+            return plain_text(value, self.options.decimal)
         if isinstance(value, datetime) and value.time() == time():
             return value.date().isoformat()
         return str(value)
