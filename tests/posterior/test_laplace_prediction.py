@@ -84,6 +84,12 @@ def test_sampled_prediction_runs_the_backbone_once_and_agrees_with_whole_network
         torch.testing.assert_close(predictive.samples[3], posterior.call(vectors, x).softmax(-1))
 
 
+def test_before_it_is_fitted_the_closed_form_is_the_network() -> None:
+    posterior, x = cb.LastLayerLaplace(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))), torch.randn(5, 4)
+    closed, mean = (cb.predict(posterior, x, samples=samples).probs for samples in ("closed-form", "mean"))
+    assert torch.equal(closed, mean)
+
+
 def test_other_posteriors_have_no_closed_form() -> None:
     with pytest.raises(InvalidArgumentError, match="MeanField has no closed-form"):
         cb.predict(cb.MeanField(nn.Linear(4, 3)), torch.randn(2, 4), samples="closed-form")

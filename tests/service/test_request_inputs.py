@@ -7,7 +7,7 @@ import io
 import json
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 import numpy as np
 import pytest
@@ -84,8 +84,9 @@ def test_a_path_is_never_read(kind: str, body: bytes) -> None:
 
 
 def test_what_is_not_an_image_is_named_without_the_temporary_folder() -> None:
-    with pytest.raises(DataError, match=r"^'upload.png': this is not a complete PNG or JPEG image"):
+    with pytest.raises(DataError, match=r"^'upload.png': this is not a complete PNG or JPEG image") as refused:
         inputs(image_model(), "image/png", b"no image at all")
+    assert gettempdir() not in str(refused.value)
     with pytest.raises(DataError, match=r"^'upload.png': this is not a complete PNG or JPEG image"):
         inputs(image_model(), "image/png", picture(5)[:50])
 

@@ -120,6 +120,16 @@ def test_names_of_their_own_need_no_header(tmp_path: Path) -> None:
         open_table(tmp_path / "a.jsonl", TableOptions(header=False))
 
 
+def test_values_in_json_lines_are_spelled_as_in_csv_files_and_have_one_name_each(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}\n{"a": 1067.0}\n{"a": 0.5}\n')
+    (block,) = open_table(path, TableOptions(decimal=",")).blocks()
+    assert block.cells("a").to_pylist() == ["1", "1067", "0,5"]
+    path.write_text('{"a": 1}\n{"a": 2, "a": 3}\n')
+    with pytest.raises(DataError, match=r"line 2: The name 'a' occurs more than once"):
+        list(open_table(path, TableOptions()).blocks())
+
+
 def test_a_cell_beside_the_table_of_a_workbook_is_refused(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl", reason="needs the extra excel")
     book = openpyxl.Workbook()

@@ -28,7 +28,7 @@ class ServiceSettings:
         workers: processes that answer requests.
         max_bytes: of the body of a request.
         max_rows: of a request.
-        max_seconds: for a request, from its first byte to the answer.
+        max_seconds: for the body of a request to arrive, and for its prediction; a proxy has to drop heads that never end.
         max_requests: that a worker works on at the same time; more are turned away.
         actions: what is decided for each row, by the names of the options of `calibayes predict`.
         table_options: the format of uploaded texts, by the names of `calibayes.tables.TableOptions`.
