@@ -24,7 +24,7 @@ def test_the_commands_run_and_the_reader_decides(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
     run_commands(block)
-    names = {"flowers.onnx", "flowers.pt2", "flowers.md", "flowers.json", "reader.py"}
+    names = {"flowers.onnx", "flowers-torch.pt2", "flowers-torch.md", "flowers.md", "flowers.json", "reader.py"}
     assert names <= {path.name for path in tmp_path.iterdir()}
     (reading,) = re.findall(r"```text\n(from reader.*?)```", PAGE, flags=re.DOTALL)
     script = f"import sys; sys.path.insert(0, '.'); sys.modules['calibayes'] = sys.modules['torch'] = None\n{reading}"

@@ -15,7 +15,9 @@ from calibayes.files.block_prediction import PredictedBlock
 from calibayes.files.prediction_notes import BlockNotes
 from calibayes.files.prediction_shards import ShardFolder, manifest
 
-NOTES = BlockNotes(unseen={"colour": 3}, filled={"colour": 4}, first={"colour": "blå\n"}, unlabelled=1, unknown_label="x")
+NOTES = BlockNotes(
+    unseen={"colour": 3}, filled={"colour": 4}, first={"colour": "blå\n"}, unlabelled=1, unknown_label="x", missing={"size": 2}
+)
 BLOCKS = [
     PredictedBlock(("label", "p_a"), b"a,0.5\nb\n,1\n", 2, 1.1000000000000001, 1, NOTES),
     PredictedBlock(("label", "p_a"), bytes(range(256)), 1, 0.1 + 0.2, 0, BlockNotes({}, {}, {})),

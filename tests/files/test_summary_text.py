@@ -14,6 +14,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import log_loss
 from tests.files.test_training import QUICK, frame, written
 
+from calibayes.crossfit import Attempt, Fold, Selection
+from calibayes.crossfit.chosen_classifier import _honest
 from calibayes.files import train
 from calibayes.files.summary_text import closing_words, opening_words, warnings_about_scores
 
@@ -66,6 +68,34 @@ def test_a_method_that_was_ahead_when_its_time_was_up_is_named(better: bool, tmp
     slow = replace(trained, selection=replace(trained.selection, attempts=(best, late)))
     said = "Network (EMA) was ahead of it after one fold, but would not have been done in time: try --budget "
     assert (said in opening_words(slow)) == better
+
+
+def test_scores_that_are_partly_of_another_method_are_said_to_be(tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame()), scheme="logistic-regression")
+    mixed = replace(trained, held_out=trained.held_out._replace(other_choices=2))
+    (said,) = warnings_about_scores(mixed)
+    assert said.startswith("In 2 of 5 folds the other rows preferred another method")
+    assert said.endswith("For its own, run it with --method logistic-regression.")
+
+
+def test_folds_that_prefer_another_method_are_counted() -> None:
+    targets = np.arange(90) % 2
+    right = np.full((90, 2), 0.3)
+    right[np.arange(90), targets] = 0.7
+    first, second = right.copy(), right.copy()
+    first[:30], second[30:] = 0.5, 0.6 * right[30:] + 0.2  # each is worse somewhere
+    folds = [Fold(np.delete(np.arange(90), place), place) for place in np.split(np.arange(90), 3)]
+
+    def attempt(predictions: np.ndarray) -> Attempt:
+        part = Mock(folds=folds, members=[None] * 3)
+        part.predictions.return_value = predictions
+        return Attempt("one", "complete", 0.5, 0.0, 1.0, "", (part,))
+
+    attempts = (attempt(first), attempt(second))
+    for taken in attempts:
+        found, changed = _honest(Selection(taken, attempts), targets)
+        assert not np.isnan(found).any()
+        assert 0 < changed < 3
 
 
 @pytest.mark.parametrize("named", [True, False])

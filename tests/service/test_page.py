@@ -78,6 +78,11 @@ def test_a_person_gets_an_answer_and_sees_how_sure_it_is(service: Service, tmp_p
         assert "is below 0.8, the lowest that was asked for." in unsure
         browser.screenshot(tmp_path / f"unsure-{width}.png")
 
+        browser.script(_TYPE, [" ", ""])
+        assert "an empty row says nothing" in answer(browser, "Fill in")
+        browser.script(_TYPE, ["", "0.5"])
+        assert "Cells are missing in column 'x'" in answer(browser, "no guarantee covers them")
+
         browser.script(_TYPE, ["a<b>", "1"])
         assert "Row 1, column 'x': 'a<b>' is not a number." in answer(browser, "is not a number")
 

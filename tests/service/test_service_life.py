@@ -153,9 +153,8 @@ def test_the_five_commands_of_the_page_run(tmp_path: Path) -> None:
     lines[0] = lines[0].replace("python", sys.executable, 1)
     lines[1] += " --method logistic-regression"
     lines[2] = lines[2].replace(" &", f" --port {port} & server=$!; trap 'kill -TERM $server; wait $server' EXIT")
-    waiting = "until curl -s -o answer.json --max-time 60 " + lines[3].split(" ", 1)[1] + "; do sleep 0.2; done"
-    script = "\n".join(["set -e", *lines[:3], waiting, lines[4] + " -s -o answer.json --fail"])
+    script = "\n".join(["set -e -o pipefail", *lines[:4], lines[4] + " -s -o answer.json --fail"])
     subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, timeout=500, capture_output=True)
     rows = json.loads((tmp_path / "answer.json").read_text())["rows"]
-    assert len(rows) == 569
-    assert sum(row["decision"] is not None for row in rows) > 500
+    assert len(rows) == 2
+    assert {row["decision"] for row in rows} <= {"benign", "malignant", None}

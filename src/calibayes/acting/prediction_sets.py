@@ -248,8 +248,8 @@ def _warn_of_few(level: float, per: Per, counts: Sequence[int], names: Sequence[
         who, where = f"There are {counted(counts[0], 'calibration example')}", "all classes"
     else:
         listed = first_few([f"{names[index] if names else index} ({counts[index]})" for index in few])
-        kinds = {"class": ("classes", "these classes everywhere"), "group": ("groups", "all classes in these groups")}[per]
-        who, where = f"Of {len(few)} {kinds[0]} there are too few calibration examples: {listed}", kinds[1]
+        where = {"class": "these classes everywhere", "group": "all classes in these groups"}[per]
+        who = f"There are too few calibration examples of {counted(len(few), per)}: {listed}"
     warnings.warn(
         f"{who}. A level of {level:.4g} needs at least {least}"
         f"{'' if per == 'all' else f' for each {per}'}; with fewer, sets hold {where}.",

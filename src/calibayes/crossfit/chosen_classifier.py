@@ -31,6 +31,7 @@ class ChosenClassifier:
             own losses have no part in. Two small effects remain: they say when the training of a network stops, and they train
             the members by which the scaling and the choice are judged. They are predicted by single members, so the ensemble is
             at least about as good.
+        other_choices: the number of folds whose ``held_out`` are of another method, since the other rows preferred that one.
     """
 
     posterior: Ensemble
@@ -38,6 +39,7 @@ class ChosenClassifier:
     selection: Selection
     rows: np.ndarray
     held_out: Probs
+    other_choices: int
 
 
 def choose_classifier(
@@ -71,24 +73,30 @@ def choose_classifier(
     counts = None if weights is None else weights.double().numpy()
     of_rows = None if counts is None else counts[rows]
     scaling = ensemble_scaling(found[rows], targets[rows], members=len(parts[0].members), weights=of_rows)
-    return ChosenClassifier(Ensemble(members), scaling, selection, rows, _honest(selection, targets, counts)[rows])
+    honest, changed = _honest(selection, targets, counts)
+    return ChosenClassifier(Ensemble(members), scaling, selection, rows, honest[rows], changed)
 
 
-def _honest(selection: Selection, targets: np.ndarray, weights: np.ndarray | None = None) -> Probs:
-    """Held-out probabilities in which a fold's rows have a part neither in the choice nor in the scaling that they get."""
+def _honest(selection: Selection, targets: np.ndarray, weights: np.ndarray | None = None) -> tuple[Probs, int]:
+    """Held-out probabilities in which a fold's rows have a part neither in the choice nor in the scaling that they get.
+
+    Also the number of folds in which the choice was another one than that of all rows.
+    """
     complete = [each for each in selection.attempts if each.result == "complete"]
     predictions = [each.predictions() for each in complete]
     losses = np.stack([row_losses(probs, targets) for probs in predictions])
-    found = np.full_like(predictions[0], np.nan)
+    found, changed = np.full_like(predictions[0], np.nan), 0
     for fold in selection.best.parts[0].folds[: len(selection.best.parts[0].members)]:
         others = np.setdiff1d(np.flatnonzero(~np.isnan(losses[0])), fold.held_out)
         counts = None if weights is None else weights[others]
         chosen = selection.best.predictions()
         if len(others):
-            chosen = predictions[simplest_of_the_best(losses[:, others], counts)]
+            place = simplest_of_the_best(losses[:, others], counts)
+            chosen = predictions[place]
+            changed += complete[place] is not selection.best
         own = torch.from_numpy(chosen[fold.held_out])
         if len(others):
             scaling, _ = temperature_or_identity(chosen[others], targets[others], counts)
             own = scaling.transform(own)
         found[fold.held_out] = own.numpy()
-    return found
+    return found, changed

@@ -48,6 +48,11 @@ class Attempt:
     reason: str
     parts: tuple[CrossFit, ...]
 
+    @property
+    def folds(self) -> int:
+        """The number of folds that its NLL is of."""
+        return min(len(part.members) for part in self.parts)
+
     def predictions(self) -> Probs:
         """The out-of-fold probabilities ``[n, K]``; NaN for rows that were never held out."""
         mean: Probs = np.mean([part.predictions() for part in self.parts], axis=0)

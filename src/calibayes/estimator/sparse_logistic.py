@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,7 @@ def choose_on_sparse(x: Any, targets: Tensor, weights: Tensor | None, classes: i
     examples = Examples(torch.arange(x.shape[0])[:, None], targets, weights)
     chosen = choose_classifier([CrossFit(learner, examples, classes, folds)], budget=np.inf)
     layers = [member.network().get_submodule("1") for member in chosen.posterior.members]
-    return ChosenClassifier(
-        Ensemble([Point(layer).eval() for layer in layers]), chosen.scaling, chosen.selection, chosen.rows, chosen.held_out
-    )
+    return replace(chosen, posterior=Ensemble([Point(layer).eval() for layer in layers]))
 
 
 class _SparseRows(nn.Module):

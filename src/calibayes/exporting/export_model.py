@@ -115,7 +115,7 @@ def _card(model: Model, actions: RowActions, checked: str) -> ModelCard:
     scores, aside = about.get("scores"), model.set_aside
     columns, classes = listed(model.coding.needs), ", ".join(map(repr, model.classes))
     inputs = {"table": f"Columns: {columns}.", "text": f"Texts in {columns}.", "images": "Images in files."}
-    attempts = [f"- {each.get('title')}: NLL {shown_number(each.get('nll'))}" for each in about.get("tried", [])]
+    attempts = [_attempt(each) for each in about.get("tried", [])]
     return ModelCard(
         title=f"A classifier of {shown(model.target)}",
         data=[
@@ -130,6 +130,13 @@ def _card(model: Model, actions: RowActions, checked: str) -> ModelCard:
         file=[f"It was checked with {checked}. The temperature of the training is {_applied(model)}."],
         repeat=_repeat(model),
     )
+
+
+def _attempt(tried: Mapping[str, Any]) -> str:
+    """Name a method that was tried, with its NLL, and what came of it if it was not tried on all folds."""
+    ended = "" if tried.get("result") == "complete" or not tried.get("reason") else f"; {tried['reason']}"
+    of_folds = f" of {counted(int(tried['folds']), 'fold')} alone" if ended and tried.get("folds") else ""
+    return f"- {tried.get('title')}: NLL {shown_number(tried.get('nll'))}{of_folds}{ended}"
 
 
 def _applied(model: Model) -> str:

@@ -57,7 +57,8 @@ class Int8Effect:
     def __str__(self) -> str:
         titles = {"nll": "NLL", "ece": "ECE", "accuracy": "accuracy"}
         pairs = [f"{titles[name]} {self.before[name]:.4f} → {self.after[name]:.4f}" for name in titles]
-        return f"{', '.join(pairs)} on {self.rows:,} rows; {self.bytes_before:,} → {self.bytes_after:,} bytes"
+        size = f"{self.bytes_before:,} → {self.bytes_after:,} bytes without metadata"
+        return f"{', '.join(pairs)} on {self.rows:,} rows; {size}"
 
 
 def quantized(data: bytes, tensors: Sequence[Tensor], labels: Tensor, tolerance: float) -> tuple[bytes, Int8Effect]:
@@ -78,19 +79,19 @@ def quantized(data: bytes, tensors: Sequence[Tensor], labels: Tensor, tolerance:
     if not _has_int8(smaller):
         raise ExportError(
             "8-bit weights are for matrices and convolutions, but this file has none that are constants: its weights are those "
-            "of trees, or of another kind. Leave int8 out."
+            "of trees, of a sum over words, or of another kind. Leave 8-bit weights (--int8) out."
         )
     before, after = (_scores(each, tensors, labels) for each in (data, smaller))
     effect = Int8Effect(len(labels), before, after, len(data), len(smaller), tolerance)
     if len(smaller) >= len(data):
         raise ExportError(
             f"8-bit weights would not make this file smaller ({effect.bytes_before:,} → {effect.bytes_after:,} bytes). "
-            "Leave int8 out."
+            "Leave 8-bit weights (--int8) out."
         )
     if not effect.accepted:
         raise ExportError(
-            f"8-bit weights cost more than the {tolerance:g} that is allowed: {effect}. Nothing was written. Leave int8 out, "
-            "or allow more."
+            f"8-bit weights cost more than the {tolerance:g} that is allowed: {effect}. Nothing was written. Leave 8-bit "
+            "weights (--int8) out, or allow more."
         )
     return smaller, effect
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -96,19 +96,30 @@ def _cells(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
 
 
 def _table(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    columns: list[list[Any]] = []
+    columns: list[Any] = []
     for column in description["columns"]:
-        cells = _cells(rows, column["name"])
+        cells, decimal = _cells(rows, column["name"]), description["decimal"]
         if column["kind"] == "category":
             places = {name: place for place, name in enumerate(column["values"])}
-            columns.append([[_code(cell, places, description["decimal"])] for cell in cells])
+            columns.append([[_code(cell, places, decimal)] for cell in cells])
         elif column["kind"] == "date":
-            columns.append([_date(cell, description["date_format"]) for cell in cells])
+            columns.append(_converted(cells, column["name"], lambda cell: _date(cell, description["date_format"])))
         else:
-            columns.append([[_number(cell, description["decimal"])] for cell in cells])
+            columns.append(_converted(cells, column["name"], lambda cell: [_number(cell, description["decimal"])]))
     widths = [4 if column["kind"] == "date" else 1 for column in description["columns"]]
     parts = [np.array(cells, dtype=np.float64).reshape(-1, width) for cells, width in zip(columns, widths, strict=True)]
     return np.concatenate(parts, axis=1)
+
+
+def _converted(cells: Sequence[Any], name: str, convert: Callable[[Any], Sequence[float]]) -> list[Sequence[float]]:
+    """The numbers of each cell; errors say which cell it was."""
+    found = []
+    for place, cell in enumerate(cells):
+        try:
+            found.append(convert(cell))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"Row {place}, column {name!r}: {error}") from None
+    return found
 
 
 def _code(cell: Any, places: Mapping[str, int], decimal: str) -> float:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
 
 from calibayes.files.model import Model
 from calibayes.files.table_coding import TableCoding
-from calibayes.files.table_columns import CategoryColumn
+from calibayes.files.table_columns import CategoryColumn, InputColumn
 from calibayes.tables import RowBlock
-from calibayes.tables.numbers import label_key
+from calibayes.tables.numbers import label_key, says_missing
 from calibayes.wording import counted, shown
 
-__all__ = ["BlockNotes", "BlockObserver", "PredictionNotes"]
+__all__ = ["BlockNotes", "BlockObserver", "PredictionNotes", "missing_line"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class BlockNotes:
     first: dict[str, str]  # the first unseen category of a column
     unlabelled: int = 0  # rows without a class that the model knows
     unknown_label: str = ""  # the first class that it does not know
+    missing: dict[str, int] = field(default_factory=dict)  # by column that had none missing in training: missing cells
 
 
 @final
@@ -34,6 +36,7 @@ class BlockObserver:
     def __init__(self, model: Model, label: str | None) -> None:
         columns = model.coding.columns if isinstance(model.coding, TableCoding) else ()
         self._categories = [column for column in columns if isinstance(column, CategoryColumn)]
+        self._filled = [column for column in columns if not column.missing]
         self._label, self._classes = label, {label_key(name) for name in model.classes}
 
     def notes(self, block: RowBlock) -> BlockNotes:
@@ -44,9 +47,15 @@ class BlockObserver:
             unseen={name: unseen for name, (unseen, _, _) in seen.items()},
             filled={name: filled for name, (_, filled, _) in seen.items()},
             first={name: first for name, (_, _, first) in seen.items() if first is not None},
+            missing=self.missing(block),
             unlabelled=unlabelled,
             unknown_label=unknown,
         )
+
+    def missing(self, block: RowBlock) -> dict[str, int]:
+        """Return how many cells are missing in columns that had none in the training data."""
+        counts = {column.name: _missing(block.cells(column.name), column) for column in self._filled}
+        return {name: count for name, count in counts.items() if count}
 
     def _labels(self, block: RowBlock) -> tuple[int, str]:
         if self._label is None:
@@ -56,6 +65,22 @@ class BlockObserver:
         return sum(bad.values()), next((text for text in bad if text is not None), "")
 
 
+def _missing(cells: Any, column: InputColumn) -> int:
+    if isinstance(column, CategoryColumn):  # there NA is a category
+        return int(cells.null_count)
+    return int(says_missing(cells).true_count)
+
+
+def missing_line(missing: Mapping[str, int]) -> str:
+    """Say which cells are missing that no row of the training data lacked."""
+    name = max(missing, key=lambda each: missing[each])
+    where = f"column {shown(name)}" if len(missing) == 1 else f"{len(missing)} columns, like {shown(name)}"
+    return (
+        f"Cells are missing in {where}, up to {counted(missing[name], 'row')}, but none were in the training data: what the "
+        "model says of such rows has not been tested, and no guarantee covers them."
+    )
+
+
 @final
 class PredictionNotes:
     """Adds up what was noticed in the blocks of a file, in their order."""
@@ -63,6 +88,7 @@ class PredictionNotes:
     def __init__(self, label: str | None) -> None:
         self._label = label
         self._unseen: Counter[str] = Counter()
+        self._missing: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._first: dict[str, str] = {}
         self._unlabelled, self._unknown_label = 0, ""
@@ -71,6 +97,7 @@ class PredictionNotes:
         """Add the notes of the next block."""
         self._unseen.update(notes.unseen)
         self._filled.update(notes.filled)
+        self._missing.update(notes.missing)
         self._first = {**notes.first, **self._first}
         self._unlabelled += notes.unlabelled
         self._unknown_label = self._unknown_label or notes.unknown_label
@@ -88,6 +115,7 @@ class PredictionNotes:
             for name, unseen in self._unseen.items()
             if 2 * unseen > self._filled[name]
         ]
+        lines += [missing_line(self._missing)] if self._missing else []
         if self._unlabelled:
             like = f", like {shown(self._unknown_label)}" if self._unknown_label else ""
             rows = f"{counted(self._unlabelled, 'row')} without a class in {shown(self._label)} that the model knows{like}"

@@ -66,7 +66,7 @@ def labels_of(block: RowBlock, target: str, drop_rare: bool) -> SplitLabels:
     if rare and not drop_rare:
         count = "1 class" if len(rare) == 1 else f"{len(rare):,} classes"
         raise DataError(
-            f"{count} of {shown(target)} with fewer than {_LEAST} examples, one for each part: {listed(rare)}. "
+            f"{count} of {shown(target)} with fewer than {_LEAST} examples, too few for folds: {listed(rare)}. "
             "Give more examples, or leave them out: --drop-rare."
         )
     if rare:

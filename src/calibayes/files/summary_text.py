@@ -59,12 +59,12 @@ def warnings_about_scores(trained: Trained) -> tuple[str, ...]:
 
     A classifier that has learnt nothing has a high accuracy where one class is frequent, and no calibration error.
     """
-    return (*_beside_frequencies(trained), *_dependence(trained))
+    return (*_beside_frequencies(trained), *_other_choices(trained), *_dependence(trained))
 
 
 def _beside_frequencies(trained: Trained) -> tuple[str, ...]:
     """Compare NLL and accuracy with those of the training rows' class frequencies."""
-    probs, labels, _ = trained.held_out
+    probs, labels = trained.held_out[:2]
     counts = np.bincount(np.delete(trained.data.targets.numpy(), trained.plan.test), minlength=len(trained.data.classes))
     own = -np.log(np.maximum(probs[np.arange(len(labels)), labels], _SMALLEST))
     constant = -np.log(counts / counts.sum())[labels]
@@ -81,6 +81,18 @@ def _beside_frequencies(trained: Trained) -> tuple[str, ...]:
     return (
         f"Not clearly better than guessing: the NLL is {own.mean():.4f}, that of the class frequencies alone "
         f"{constant.mean():.4f}.",
+    )
+
+
+def _other_choices(trained: Trained) -> tuple[str, ...]:
+    """Say that some of the scored predictions are another method's."""
+    count, taken = trained.held_out.other_choices, trained.selection.best
+    if not count:
+        return ()
+    alone = f" For its own, run it with --method {taken.parts[0].learner.method}." if len(taken.parts) == 1 else ""
+    return (
+        f"In {count} of {counted(len(trained.plan.folds), 'fold')} the other rows preferred another method, which predicts the "
+        f"fold: scores and verdict are of choosing in this way, and those of {taken.title} alone may be better.{alone}",
     )
 
 
@@ -111,6 +123,8 @@ def attempts_table(trained: Trained) -> Table | None:
     for each in attempts:
         what = "taken" if each is trained.selection.best else each.reason
         nll = "" if each.result == "failed" else f"{each.nll:.4f} ± {each.standard_error:.4f}"
+        if each.result in ("behind", "too slow"):
+            what = f"{what}; this is the NLL of {each.folds} of {counted(len(trained.plan.folds), 'fold')}"
         table.add_row(each.title, nll, f"{each.seconds:.0f}", what)
     return table
 
@@ -164,7 +178,8 @@ def _reason(best: Attempt, others: list[Attempt], tried: int) -> str:
         return ": the only one that was trained to the end." if tried > 1 else "."
     ahead = min(others, key=lambda each: each.nll)
     if best.nll <= ahead.nll:
-        return f": the lowest NLL of what was tried, {best.nll:.4f}; next, {ahead.title}, {ahead.nll:.4f}."
+        tried_on = "what was tried" if len(others) + 1 == tried else "what was tried on all folds"
+        return f": the lowest NLL of {tried_on}, {best.nll:.4f}; next, {ahead.title}, {ahead.nll:.4f}."
     return f": an NLL of {best.nll:.4f}, within noise of the lowest ({ahead.nll:.4f}, {ahead.title}), and simpler."
 
 

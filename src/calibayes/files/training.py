@@ -49,11 +49,14 @@ class HeldOut(NamedTuple):
         labels: the true classes.
         rows: ``"held-out folds"`` if single members predict the rows that they were trained without, scaled and chosen by
             others; ``"test part"`` or ``"test file"`` if the model predicts rows that had no part in it.
+        other_choices: the number of folds that are predicted by another method than the one taken, as all other rows would have
+            it.
     """
 
     probs: npt.NDArray[np.float64]
     labels: npt.NDArray[np.int64]
     rows: ScoredOn
+    other_choices: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,13 +185,20 @@ def _held_out(
         samples = samples_for(model.posterior, model.samples)
         found = predict(model.posterior, data.inputs[plan.test], samples=samples, batch_size=_BATCH, seed=model.seed)
         return HeldOut(model.calibrated_probs(found).double().numpy(), labels[plan.test], "test part")
-    return HeldOut(classifier.held_out, labels[classifier.rows], "held-out folds")
+    return HeldOut(classifier.held_out, labels[classifier.rows], "held-out folds", classifier.other_choices)
 
 
 def _model(data: EncodedRows, classifier: ChosenClassifier, settings: TrainSettings) -> Model:
     assert isinstance(classifier.scaling, TemperatureScaling)  # what `ensemble_scaling` fits unless told otherwise
     tried = [
-        {"title": each.title, "result": each.result, "nll": each.nll, "seconds": each.seconds, "reason": each.reason}
+        {
+            "title": each.title,
+            "result": each.result,
+            "nll": each.nll,
+            "seconds": each.seconds,
+            "reason": each.reason,
+            "folds": each.folds,
+        }
         for each in classifier.selection.attempts
     ]
     side = data.coding.size if isinstance(data.coding, ImageCoding) else None

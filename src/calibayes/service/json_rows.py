@@ -69,6 +69,8 @@ def _rows(body: bytes, limits: RowLimits) -> Sequence[dict[str, Any]]:
     except ValueError as error:
         raise DataError(f"The body is not JSON ({shown(error)}). {_FORM}") from None
     rows = value.get("rows") if isinstance(value, dict) else None
+    if isinstance(value, dict) and set(value) == {"rows"} and not isinstance(rows, list):
+        raise DataError(f"Expected 'rows' to be a list of objects, but got {shown(rows)}. {_FORM}")
     if not isinstance(value, dict) or set(value) != {"rows"} or not isinstance(rows, list):
         raise DataError(f"Expected an object with a list 'rows' and nothing else, but got {type_name(value)}. {_FORM}")
     if not rows:

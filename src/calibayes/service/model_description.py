@@ -84,7 +84,7 @@ def _columns(model: Model) -> list[dict[str, Any]]:
 
 def _column(column: InputColumn) -> dict[str, Any]:
     if isinstance(column, NumberColumn):
-        return {"name": column.name, "kind": "number", "hint": f"a number, usually about {column.mean:.3g} ± {column.std:.2g}"}
+        return {"name": column.name, "kind": "number", "hint": f"{column.mean:.3g} ± {float(f'{column.std:.2g}'):g}"}
     if isinstance(column, CategoryColumn):
         return {"name": column.name, "kind": "category", "hint": "a category", "values": list(column.values)}
     return {"name": column.name, "kind": "date", "hint": "a date like 2024-12-31"}

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.model import Model
+from calibayes.files.prediction_notes import BlockObserver, missing_line
 from calibayes.service.json_rows import json_rows
 from calibayes.service.request_errors import RequestError
 from calibayes.service.row_limits import RowLimits
@@ -61,6 +62,7 @@ class RequestReader:
 
     def __init__(self, model: Model, options: TableOptions, most_rows: int) -> None:
         self._model, self._options = model, options
+        self._observer = BlockObserver(model, None)
         self._limits = RowLimits(most_rows, frozenset(model.coding.needs))
         self._images = isinstance(model.coding, ImageCoding)
         self._used = {*model.coding.needs, model.target, *model.identifiers}
@@ -109,7 +111,10 @@ class RequestReader:
     def _encoded(self, block: RowBlock) -> EncodedRows:
         inputs = self._model.encode(block)
         unused = [name for name in block.table.column_names if name not in self._used]
-        return EncodedRows(inputs, [f"Columns not used: {listed(unused)}."] if unused else [])
+        notes = [f"Columns not used: {listed(unused)}."] if unused else []
+        if missing := self._observer.missing(block):
+            notes.append(missing_line(missing))
+        return EncodedRows(inputs, notes)
 
     def _not_an_image(self) -> RequestError:
         return RequestError(

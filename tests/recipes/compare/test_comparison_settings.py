@@ -52,5 +52,7 @@ def test_a_baseline_is_not_a_method() -> None:
 def test_only_quick_settings_are_quick() -> None:
     assert Settings.quick(3).is_quick
     assert replace(Settings.quick(), epochs=1).is_quick
+    assert replace(Settings.quick(), validation=180, test=240).is_quick  # of a file with few rows
     assert not Settings(seeds=3).is_quick
+    assert not replace(Settings.thorough(), train=300, validation=100, test=100).is_quick
     assert not Settings.thorough().is_quick

@@ -134,9 +134,10 @@ class Settings:
 
     @property
     def is_quick(self) -> bool:
-        """True if the data are as few as those of `quick`, too few for reliable numbers."""
+        """True if data and epochs are as few as those of `quick`, too few for reliable numbers."""
         few = Settings.quick()
-        return (self.train, self.validation, self.test) == (few.train, few.validation, few.test)
+        sizes = ((self.train, few.train), (self.validation, few.validation), (self.test, few.test))
+        return self.epochs <= few.epochs and all(own <= most for own, most in sizes)  # a file may have fewer rows
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -87,6 +87,10 @@ function field(column, place) {
 async function predictRow(event) {
   event.preventDefault();
   const row = Object.fromEntries(model.columns.map((column, place) => [column.name, $(`cell-${place}`).value.trim() || null]));
+  if (Object.values(row).every((cell) => cell === null)) {
+    showError(new Error("Fill in at least one field: an empty row says nothing."));
+    return;
+  }
   await show(() => call("predict", {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ rows: [row] }),
   }));
@@ -143,7 +147,7 @@ function oneRow(row) {
   parts.push(bars(ranked.slice(0, 10), row.set));
   const facts = [];
   if (row.set) facts.push(row.set.length ? `The set with the guaranteed coverage (in bold): ${row.set.join(", ")}` : "The set with the guaranteed coverage is empty: no class fits.");
-  if (row.outsider !== null && row.outsider <= OUTSIDER) facts.push(`More unusual than ${percent(row.outsider)} of the known rows`);
+  if (row.outsider !== null && row.outsider <= OUTSIDER) facts.push(`Its outsider score is above that of ${percent(row.outsider)} of the known rows`);
   const lack = row.epistemic + row.aleatoric > 0 ? row.epistemic / (row.epistemic + row.aleatoric) : 0;
   facts.push(`${percent(lack)} of its uncertainty is for lack of data, the rest because the classes overlap`);
   parts.push(element("ul", { className: "facts" }, ...facts.map((text) => element("li", { textContent: text }))));
