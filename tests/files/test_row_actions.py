@@ -115,6 +115,7 @@ def test_other_levels_and_scores_can_be_asked_for_later(new: Path) -> None:
     assert done.abstained == 500
     assert set(none["decision"]) == {""}
     assert any("No threshold can be certified" in note for note in notes)
+    assert any("So every row is left without a decision" in note for note in notes)
 
 
 def test_a_threshold_by_hand_replaces_the_certified_one(new: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from calibayes.acting.cost_thresholds import CostThreshold
 from calibayes.acting.guarantee_request import GuaranteeRequest
-from calibayes.acting.guarantees import Guarantees, decisions_by_cost
+from calibayes.acting.guarantees import AnyThreshold, Guarantees, decisions_by_cost
 from calibayes.acting.thresholds import ClassThresholds, Threshold
 from calibayes.checks import positive_integer
 from calibayes.errors import InvalidArgumentError
@@ -98,6 +98,11 @@ class RowActions:
         if model.set_aside is not None and not request.empty:
             self.guarantees = model.set_aside.guarantees(request, seed=model.seed)
             self.notes += [*self.guarantees.statements(model.classes), *self.guarantees.notes]
+            if _certifies_nothing(self.guarantees.threshold):
+                self.notes.append(
+                    "So every row is left without a decision. Ask for less with --certify, or set a threshold by hand: "
+                    "--abstain-below."
+                )
         self._outsiders = model.set_aside if same_samples else None
         if model.set_aside is not None and not same_samples:
             self.notes.append("No column 'outsider': it was calibrated for another number of samples.")
@@ -188,6 +193,11 @@ def joined_set(names: Any) -> str:
         ('cat|dog', 'a\\|b|c\\\\d')
     """
     return "|".join(str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names)
+
+
+def _certifies_nothing(threshold: AnyThreshold | None) -> bool:
+    parts = threshold.thresholds if isinstance(threshold, ClassThresholds) else [threshold]
+    return all(part is not None and part.value is None for part in parts)
 
 
 def _target(threshold: Threshold | CostThreshold) -> str:
