@@ -203,7 +203,7 @@ def test_too_few_examples_warn_with_the_number_needed_and_give_all_classes() -> 
     probs, labels = classifier(200, 1.0, seed=9)
     labels[labels == 2] = 1
     labels[:5] = 2
-    with pytest.warns(ActingWarning, match=r"Of 1 classes there are too few calibration examples: 2 \(5\).* for each class"):
+    with pytest.warns(ActingWarning, match=r"too few calibration examples of 1 class: 2 \(5\).* for each class"):
         by_class = conformal_sets(probs, labels, 0.9, per="class")
     assert bool(by_class.predict(probs)[:, 2].all())
 

@@ -134,10 +134,11 @@ class Settings:
 
     @property
     def is_quick(self) -> bool:
-        """True if data and epochs are as few as those of `quick`, too few for reliable numbers."""
+        """True if the data are as few as those of `quick`, or fewer and hardly learnt: too little for reliable numbers."""
         few = Settings.quick()
         sizes = ((self.train, few.train), (self.validation, few.validation), (self.test, few.test))
-        return self.epochs <= few.epochs and all(own <= most for own, most in sizes)  # a file may have fewer rows
+        fewer = self.epochs <= few.epochs and all(own <= most for own, most in sizes)  # of a file with few rows
+        return fewer or all(own == most for own, most in sizes)
 
     @property
     def names(self) -> tuple[str, ...]:
