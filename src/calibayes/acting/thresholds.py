@@ -95,8 +95,9 @@ class Threshold:
                 f"No threshold can be certified for {article} {target}: {few}. "
                 f"It takes at least {self.rows_needed} error-free rows above a threshold to certify it."
             )
+        which = f"Decisions of a confidence above {self.value:.6g}" if self.value > 0 else "All decisions"
         return (
-            f"Decisions of a confidence above {self.value:.6g} have at least the asked {target}. In the calibration rows these "
+            f"{which} have at least the asked {target}. In the calibration rows these "
             f"are {self.answered:,} of {self.rows:,} ({100 * self.coverage:.1f} %), of which {self.errors:,} were wrong."
         )
 
