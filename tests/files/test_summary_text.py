@@ -17,6 +17,7 @@ from tests.files.test_training import QUICK, frame, written
 from calibayes.crossfit import Attempt, Fold, Selection
 from calibayes.crossfit.chosen_classifier import _honest
 from calibayes.files import train
+from calibayes.files.report_page import write_report
 from calibayes.files.summary_text import closing_words, opening_words, warnings_about_scores
 
 
@@ -96,6 +97,17 @@ def test_folds_that_prefer_another_method_are_counted() -> None:
         found, changed = _honest(Selection(taken, attempts), targets)
         assert not np.isnan(found).any()
         assert 0 < changed < 3
+
+
+def test_a_report_says_if_time_decided_what_was_tried(tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame()), scheme="logistic-regression")
+    best = trained.selection.best
+    late = Attempt("network", "too slow", 0.1, 0.1, 60.0, "would not have been done in time", best.parts)
+    slow = replace(trained, selection=replace(trained.selection, attempts=(best, late)))
+    for each, said in ((trained, False), (slow, True)):
+        write_report(each, tmp_path / "report.html", source="data.csv")
+        page = (tmp_path / "report.html").read_text()
+        assert ("--method logistic-regression fixes it." in page) == said
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -45,11 +45,26 @@ def write_report(trained: Trained, path: str | Path, *, source: str | Path, comm
             attempts=trained.selection.attempts,
             importance=importance,
             importance_note=note,
-            notes=(*warnings_about_scores(trained), *trained.data.notes, *trained.plan.notes, *trained.notes),
+            notes=(
+                *warnings_about_scores(trained),
+                *trained.data.notes,
+                *trained.plan.notes,
+                *trained.notes,
+                *_about_time(trained),
+            ),
             guarantees=trained.guarantees,
             seed=trained.settings.seed,
         ),
     )
+
+
+def _about_time(trained: Trained) -> tuple[str, ...]:
+    """Say so if another machine might choose another method."""
+    best = trained.selection.best
+    if not any(each.result == "too slow" for each in trained.selection.attempts):
+        return ()
+    fixed = f" --method {best.parts[0].learner.method} fixes it." if len(best.parts) == 1 else ""
+    return (f"The time budget decided which methods were tried to the end, so a faster machine may choose another.{fixed}",)
 
 
 def _importance(trained: Trained) -> tuple[tuple[ColumnImportance, ...], str]:
