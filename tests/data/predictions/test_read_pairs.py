@@ -69,6 +69,17 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
     assert found["models"][0]["scores"]["ece_classwise"]["value"] is None
 
 
+def test_labels_decisions_and_confidences_are_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "answers.csv"
+    path.write_text("id,label,prediction,confidence\n1,cat,cat,0.9\n2,dog,cat,0.4\n3,3.0,3,0.7\n")
+    assert has_pairs(path)
+    table = read_pairs(path)
+    assert table.correct.tolist() == [1.0, 0.0, 1.0]
+    assert "correctness from 'label = prediction'" in table.describe()
+    path.write_text("label,prediction,confidence,p_cat,p_dog\ncat,cat,0.9,0.9,0.1\n")
+    assert not has_pairs(path)  # there are probabilities of classes
+
+
 def test_a_file_with_labels_is_read_as_predictions_of_classes(tmp_path: Path) -> None:
     path = tmp_path / "both.csv"
     path.write_text("label,p_a,p_b,confidence,correct\na,0.9,0.1,0.9,1\nb,0.6,0.4,0.6,0\n")

@@ -132,9 +132,9 @@ def _both(raw: RawPredictions, positive: str | None) -> tuple[str, str]:
         kind = "logits" if raw.logits else "probabilities"
         what = f"there is only one column of {kind}, {shown(column)}, but there are {counted(len(values), 'label value')}: "
         raise raw.source.problem(
-            what + f"{listed(values)}. Name one column for each class: --columns. If there is no more than the confidence in a "
-            "decision, add a column 'correct' with 1 where the decision is right and 0 elsewhere, and name both: "
-            f"--confidence-column {shown(column)} --correct-column correct."
+            what
+            + f"{listed(values)}. Name one column for each class: --columns. If it is the confidence in a decision, call it "
+            "'confidence', and give the decisions in a column 'prediction'."
         )
     if len(values) == 2:
         return values[0], values[1]

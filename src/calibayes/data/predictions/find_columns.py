@@ -15,7 +15,7 @@ from calibayes.data.predictions.column_values import first_labels, first_numbers
 from calibayes.tables import TableFile
 from calibayes.wording import listed, shown
 
-__all__ = ["LABEL_NAMES", "ScoreColumns", "find_label", "find_scores"]
+__all__ = ["DECISIONS", "LABEL_NAMES", "NOT_SCORES", "ScoreColumns", "find_label", "find_scores"]
 
 LABEL_NAMES = (
     *("label", "labels", "target", "targets", "y", "y_true", "true", "class", "truth", "true_label", "true_class"),
@@ -23,12 +23,12 @@ LABEL_NAMES = (
 )
 _ONE_COLUMN = re.compile(r"(?:y_|pred_|predicted_)?(?:p|probs?|probas?|probability|scores?|confidence|conf|logits?)(?:_hat)?")
 _LOGIT = re.compile(r"(?:^|[\s_.])logits?(?:$|[\s_.\d])", re.IGNORECASE)
-_DECISIONS = {
+DECISIONS = (
     *("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred", "y_hat"),
     *("decision", "pred_label", "pred_class"),
-}
-_NOT_SCORES = {
-    *_DECISIONS,
+)
+NOT_SCORES = {
+    *DECISIONS,
     *("", "index", "idx", "id", "row", "row_id", "sample", "example", "fold", "split", "seed", "weight", "weights"),
     *("confidence", "conf", "correct", "loss", "entropy"),
 }
@@ -82,7 +82,7 @@ def find_scores(
     if groups:
         return _scores(groups[0], logits)
     numeric = numeric_columns(source)
-    rest = [name for name in free if name in numeric and name.strip().lower() not in _NOT_SCORES]
+    rest = [name for name in free if name in numeric and name.strip().lower() not in NOT_SCORES]
     labels = set(by_label)
     more = [name for name in rest if name not in labels]
     if by_label and more and logits:
@@ -186,7 +186,7 @@ def _one_column(source: TableFile, free: Sequence[str], rest: Sequence[str], log
 
 def _check_not_confidence(source: TableFile, column: str) -> None:
     """Raise if a column beside decisions may be their confidence, which for two classes is never below one half."""
-    decision = next((name for name in source.names if name.strip().lower() in _DECISIONS), None)
+    decision = next((name for name in source.names if name.strip().lower() in DECISIONS), None)
     if decision is None or not (first_numbers(source, [column]) >= 0.5).all():
         return
     what = f"{shown(column)} may be the probability of the second label or that of the decision in {shown(decision)}. "

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from calibayes.data.predictions.column_names import find_name
-from calibayes.data.predictions.column_values import TextColumn, read_columns
-from calibayes.data.predictions.find_columns import LABEL_NAMES
+from calibayes.data.predictions.column_values import TextColumn, numeric_columns, read_columns
+from calibayes.data.predictions.find_columns import DECISIONS, LABEL_NAMES, NOT_SCORES
 from calibayes.data.predictions.npz_arrays import NpzArrays
 from calibayes.errors import DataError, InvalidArgumentError, PredictionFileError
 from calibayes.tables import RowSource, TableFile, TableOptions, open_table
 from calibayes.tables.formats import check_file, file_problem
-from calibayes.tables.numbers import Floats
+from calibayes.tables.numbers import Floats, label_key
 from calibayes.wording import counted, joined, shown
 
 __all__ = ["PairTable", "has_pairs", "pair_tables", "read_pairs"]
@@ -93,13 +93,28 @@ def pair_tables(
 
 
 def has_pairs(path: str | os.PathLike[str], **options: Any) -> bool:
-    """Return True if a file has a column of confidences and one of correctness, and none of labels."""
+    """Return True if a file has a column of confidences and one of correctness, and none of labels.
+
+    Or if it has labels, decisions and their confidences, but no probabilities of classes.
+    """
     try:
         source = _opened(Path(path), TableOptions(**options))
+        names = {name.strip().lower() for name in source.names}
+        if names.isdisjoint(_CONFIDENCE):
+            return False
+        return not names.isdisjoint(_CORRECT) if names.isdisjoint(LABEL_NAMES) else _label_and_decision(source) is not None
     except DataError:
         return False  # `read_predictions` will say what is wrong
-    names = {name.strip().lower() for name in source.names}
-    return not names.isdisjoint(_CONFIDENCE) and not names.isdisjoint(_CORRECT) and names.isdisjoint(LABEL_NAMES)
+
+
+def _label_and_decision(source: TableFile | NpzArrays) -> tuple[str, str] | None:
+    """Return the columns of true classes and of decisions, if no other column may hold probabilities."""
+    by_name = {name.strip().lower(): name for name in reversed(source.names)}
+    label, decision = (next((by_name[name] for name in usual if name in by_name), None) for usual in (LABEL_NAMES, DECISIONS))
+    if label is None or decision is None or isinstance(source, NpzArrays):
+        return None
+    known = {label, decision, *(name for key, name in by_name.items() if key in NOT_SCORES)}
+    return (label, decision) if numeric_columns(source) <= known else None
 
 
 def read_pairs(
@@ -115,7 +130,8 @@ def read_pairs(
     Args:
         path: a file of any format of `read_predictions`.
         confidence: the column of the confidences, in 0 … 1; by default the one called ``confidence``.
-        correct: the column that says which answers are right (1 and 0, true and false); by default ``correct``.
+        correct: the column that says which answers are right (1 and 0, true and false); by default ``correct``, or those
+            whose decision is the label where the file has columns of these and none called ``correct``.
         weights: a column of weights.
         options: how the text of a table is written, as of `read_predictions`.
 
@@ -137,7 +153,9 @@ def read_pairs(
 
 def _read(source: TableFile | NpzArrays, confidence: str | None, correct: str | None, weights: str | None) -> PairTable:
     r_name = _find(source, confidence, _CONFIDENCE, "--confidence-column")
-    c_name = _find(source, correct, _CORRECT, "--correct-column")
+    names = {name.strip().lower() for name in source.names}
+    pair = _label_and_decision(source) if correct is None and names.isdisjoint(_CORRECT) else None
+    c_name = _find(source, correct, _CORRECT, "--correct-column") if pair is None else pair[0]
     w_name = None if weights is None else find_name(source, weights, "--weights")
     wanted = [r_name, *([] if w_name is None else [w_name])]
     if isinstance(source, NpzArrays):
@@ -148,7 +166,7 @@ def _read(source: TableFile | NpzArrays, confidence: str | None, correct: str | 
                 what = f"the array {shown(name)} has {counted(len(column), 'value')}, but {shown(c_name)} has "
                 raise source.problem(f"{what}{len(answers.codes):,}. Store one value for each example.")
     else:
-        texts, numbers = read_columns(source, [c_name], wanted)
+        texts, numbers = read_columns(source, [c_name] if pair is None else list(pair), wanted)
         columns, answers = [np.ascontiguousarray(column) for column in numbers.T], texts[c_name]
     outside = ~((columns[0] >= 0) & (columns[0] <= 1))
     if outside.any():
@@ -160,9 +178,9 @@ def _read(source: TableFile | NpzArrays, confidence: str | None, correct: str | 
         name=Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem,
         path=path,
         confidence=columns[0],
-        correct=_correctness(source, c_name, answers),
+        correct=_correctness(source, c_name, answers) if pair is None else _agreement(answers, texts[pair[1]]),
         weights=None if w_name is None else columns[1],
-        columns=(r_name, c_name),
+        columns=(r_name, c_name if pair is None else f"{pair[0]} = {pair[1]}"),
     )
 
 
@@ -176,6 +194,13 @@ def _correctness(source: RowSource, name: str, answers: TextColumn) -> Floats:
         values[code] = word in _RIGHT
     correct: Floats = values[answers.codes]
     return correct
+
+
+def _agreement(labels: TextColumn, decisions: TextColumn) -> Floats:
+    """1 where the decision is the label, in whatever spelling of a number or truth value."""
+    first, second = (np.array([label_key(text) for text in each.values])[each.codes] for each in (labels, decisions))
+    same: Floats = (first == second).astype(np.float64)
+    return same
 
 
 def _find(source: TableFile | NpzArrays, given: str | None, usual: tuple[str, ...], flag: str) -> str:
