@@ -52,7 +52,7 @@ _WARM = tuple(
     for beta, prior, width in ((0.01, 0.3, 0.01), (0.1, 0.3, 0.03), (0.01, 0.1, 0.03), (0.1, 0.1, 0.03))
 )
 # As learning rates of SGD: fractions of a Newton step would depend on the number of examples.
-_NATURAL = _grid(natural_rate=(0.05, 0.3), beta=(0.01, 0.1), rescale_rate=(True,), decay_rates=((0.9, 0.999),))
+_NATURAL = _grid(natural_rate=(0.3, 1.0, 3.0, 10.0), beta=(0.01,), rescale_rate=(True,), decay_rates=((0.9, 0.999),))
 _ONE_AND_A_HALF = 1.5
 
 CONTENDERS = (
