@@ -117,7 +117,7 @@ def test_concurrent_requests_are_answered_together_each_with_its_own_rows(servic
         ([{"x": 1, "z": 2}, {"y": 1}], "Row 2: 'y' is not among the names of the first row."),
         ([[1, 2]], "Row 1: expected an object with a value for each column, but got '[1, 2]'."),
         ([], "There are no rows."),
-        ("rows", "Expected an object with a list 'rows'"),
+        ("rows", "Expected 'rows' to be a list of objects, but got 'rows'."),
     ],
 )
 def test_bad_rows_get_the_message_of_the_command_line(service: Service, rows: Any, message: str) -> None:
