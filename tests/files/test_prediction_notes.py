@@ -39,3 +39,10 @@ def test_cells_that_training_never_lacked_are_named(model: Model, tmp_path: Path
 
 def test_cells_that_training_lacked_too_are_not(model: Model, tmp_path: Path) -> None:
     assert "missing" not in said(model, tmp_path, "a,b,c\n1,,x\n2,?,y\n")
+
+
+def test_many_cells_are_read_as_a_few_are(model: Model, tmp_path: Path) -> None:
+    header, rows = "a,b,c\n", "1,2,x\n NA ,2,\n?,2, NA \nnull,2,  \n-,2,y\n"
+    few = said(model, tmp_path, header + rows)
+    assert "Cells are missing in 2 columns, like 'a', up to 4 rows" in few
+    assert said(model, tmp_path, header + rows * 100) == few.replace("4 rows", "400 rows")

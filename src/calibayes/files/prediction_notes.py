@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 from calibayes.files.model import Model
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.table_columns import CategoryColumn, InputColumn
 from calibayes.tables import RowBlock
-from calibayes.tables.numbers import label_key, says_missing
+from calibayes.tables.numbers import FEW_CELLS, is_missing, label_key, says_missing
 from calibayes.wording import counted, shown
 
 __all__ = ["BlockNotes", "BlockObserver", "PredictionNotes", "missing_line"]
@@ -54,7 +54,7 @@ class BlockObserver:
 
     def missing(self, block: RowBlock) -> dict[str, int]:
         """Return how many cells are missing in columns that had none in the training data."""
-        counts = {column.name: _missing(block.cells(column.name), column) for column in self._filled}
+        counts = {column.name: _missing(block, column) for column in self._filled}
         return {name: count for name, count in counts.items() if count}
 
     def _labels(self, block: RowBlock) -> tuple[int, str]:
@@ -65,10 +65,13 @@ class BlockObserver:
         return sum(bad.values()), next((text for text in bad if text is not None), "")
 
 
-def _missing(cells: Any, column: InputColumn) -> int:
-    if isinstance(column, CategoryColumn):  # there NA is a category
-        return int(cells.null_count)
-    return int(says_missing(cells).true_count)
+def _missing(block: RowBlock, column: InputColumn) -> int:
+    category = isinstance(column, CategoryColumn)  # there NA is a category
+    if len(block.rows) <= FEW_CELLS:
+        cells = ("" if text is None else text.strip() for text in block.table.column(column.name).to_pylist())
+        return sum(not cell if category else is_missing(cell) for cell in cells)
+    cells = block.cells(column.name)
+    return int(cells.null_count if category else says_missing(cells).true_count)
 
 
 def missing_line(missing: Mapping[str, int]) -> str:
