@@ -70,7 +70,8 @@ def test_any_method_by_any_case(method: str) -> None:
     settings: dict[str, Any] = {"epochs": 40, "learning_rate": 0.01} if method in ("EMA", "CA-BNN") else {}
     found = cross_fitted(method, **settings).fit(x[::2], y[::2])
     assert found.method_ == method.lower()
-    assert [each.method for each in found.attempts_] == [method.lower()]
+    assert {each.method for each in found.attempts_} == {method.lower()}
+    assert len({each.title for each in found.attempts_}) == len(found.attempts_) == (3 if method == "EMA" else 1)
     assert found.score(x[1::2], y[1::2]) > 0.85
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).predict_proba(x), found.predict_proba(x))
     np.testing.assert_array_equal(clone(found).fit(x[::2], y[::2]).predict_proba(x), found.predict_proba(x))

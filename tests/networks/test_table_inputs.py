@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from calibayes.errors import InvalidArgumentError
 from calibayes.networks.table_inputs import TableInputs
@@ -63,10 +63,24 @@ def test_frequent_values_have_columns_and_rare_ones_none() -> None:
     assert found.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 0]]
 
 
-@pytest.mark.parametrize("rows", [np.full((5, 1), 3.0), np.full((5, 1), np.nan), np.array([[1e30], [-1e30], [0.0]])])
-def test_odd_columns_stay_finite(rows: np.ndarray) -> None:
-    layer = TableInputs([0], bins=4).fit(rows.astype(np.float32))
-    found = layer(torch.tensor([[3.0], [-1e30], [1e30], [np.nan]]))
+def test_without_bins_numbers_are_those_of_scikit_learns_scaler_cut_off_at_four() -> None:
+    rows = RNG.normal(3.0, 5.0, size=(200, 2)).astype(np.float32)
+    rows[::7, 1] = np.nan
+    layer = TableInputs([0, 1], bins=0).fit(rows)
+    new = RNG.normal(3.0, 15.0, size=(100, 2)).astype(np.float32)
+    found = layer(torch.from_numpy(new)).numpy()
+    expected = StandardScaler().fit(rows).transform(new)
+    assert (np.abs(expected) > 4).any()
+    assert np.allclose(found, np.hstack([expected.clip(-4, 4), np.zeros((100, 2))]), atol=1e-5)
+    assert layer(torch.tensor([[np.nan, 3.0]]))[0, [0, 2, 3]].tolist() == [0, 1, 0]
+    assert layer.width == 4
+
+
+@pytest.mark.parametrize("bins", [0, 4])
+@pytest.mark.parametrize("rows", [np.full((5, 1), 3.0), np.full((5, 1), np.nan), np.array([[3e38], [-3e38], [0.0]])])
+def test_odd_columns_stay_finite(rows: np.ndarray, bins: int) -> None:
+    layer = TableInputs([0], bins=bins).fit(rows.astype(np.float32))
+    found = layer(torch.tensor([[3.0], [-3e38], [3e38], [np.nan]]))
     assert found.shape == (4, layer.width)
     assert found.isfinite().all()
 

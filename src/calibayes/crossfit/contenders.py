@@ -23,11 +23,8 @@ Blend = tuple[str, tuple[int, ...]]
 FIRST = ("logistic-regression", "boosted-trees", "ema")
 """The methods that are tried unless one is named: one of each kind, from the simplest."""
 
-_AVERAGES = {
-    ("boosted-trees", "ema"): "boosted trees and network, averaged",
-    ("logistic-regression", "ema"): "logistic regression and network, averaged",
-}
-"""Methods that err in different ways; of several averages, the first that can be made is tried."""
+_SECOND = "ema, second"
+"""The key of the second network, where a representation has one."""
 
 
 def contenders(
@@ -44,6 +41,8 @@ def contenders(
     further: bool = False,
 ) -> tuple[list[CrossFit], list[Blend]]:
     """Return cross-fits to choose from, not trained yet, and averages of them.
+
+    Where the representation has a second network, it is tried wherever averaged weights are.
 
     Args:
         representation: of the examples.
@@ -64,10 +63,34 @@ def contenders(
         names = [*FIRST, *(name for name in METHODS if further and name not in (*FIRST, "fnn"))]
         known = {name: learner_for(representation, method_named(name), {}) for name in names if method_named(name).installed}
         learners = {name: learner for name, learner in known.items() if learner is not None}
-    places = {name: place for place, name in enumerate(learners)}
-    averages = [pair for pair in _AVERAGES if all(name in places for name in pair)][:1]
-    blends: list[Blend] = [(_AVERAGES[pair], tuple(places[name] for name in pair)) for pair in averages]
-    return [CrossFit(each, examples, classes, folds, seed, samples) for each in learners.values()], blends
+    learners = _with_second(representation, learners)
+    return [CrossFit(each, examples, classes, folds, seed, samples) for each in learners.values()], _blends(list(learners))
+
+
+def _with_second(representation: Representation, learners: Mapping[str, Learner]) -> dict[str, Learner]:
+    """Put the second network, if there is one, right after the first."""
+    found: dict[str, Learner] = {}
+    for name, learner in learners.items():
+        found[name] = learner
+        if name == "ema" and isinstance(learner, NetworkLearner) and representation.second_network is not None:
+            network = partial(representation.second_network, name)
+            found[_SECOND] = replace(learner, network=network, name=representation.second_title)
+    return found
+
+
+def _blends(names: Sequence[str]) -> list[Blend]:
+    """Averages of ways to learn that err in different ways: of both networks, and of networks and what is no network."""
+    networks = [name for name in ("ema", _SECOND) if name in names]
+    other = next((name for name in ("boosted-trees", "logistic-regression") if name in names and networks), None)
+    wanted: list[tuple[str, list[str]]] = []
+    if len(networks) == 2:
+        wanted.append(("both networks, averaged", networks))
+    if other is not None:
+        title = "boosted trees" if other == "boosted-trees" else "logistic regression"
+        wanted.append((f"{title} and network, averaged", [other, "ema"]))
+        if len(networks) == 2:
+            wanted.append((f"{title} and both networks, averaged", [other, *networks]))
+    return [(title, tuple(names.index(part) for part in parts)) for title, parts in wanted]
 
 
 def learner_for(representation: Representation, method: Method[Any], settings: Mapping[str, Any]) -> Learner | None:

@@ -48,6 +48,7 @@ class NetworkLearner:
         optimizer: in place of the method's usual one: parameters → optimiser.
         own_network: the network is the user's, and nothing is added to it.
         device: where to train; by default a GPU if there is one.
+        name: of the network, for users.
     """
 
     method: str
@@ -62,11 +63,12 @@ class NetworkLearner:
     optimizer: OptimizerFactory | None = None
     own_network: bool = False
     device: str | torch.device | None = None
+    name: str = "network"
 
     @property
     def title(self) -> str:
         """The name that users see."""
-        return f"network ({method_named(self.method).title})"
+        return f"{self.name} ({method_named(self.method).title})"
 
     def __call__(self, train: Examples, held_out: Examples, classes: int, seed: int) -> Posterior:
         """Train a member; Ctrl-C raises `KeyboardInterrupt`."""

@@ -31,12 +31,16 @@ class Representation:
         network: makes a network for a method of this name.
         settings: of methods by their names, where the usual ones do not suit these examples.
         fit: further arguments of `NetworkLearner`.
+        second_network: makes a network for the same examples, encoded in another way; ``None`` if there is no other.
+        second_title: the name of that network.
     """
 
     first_layer: nn.Module | None
     network: Callable[[str], nn.Module]
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     fit: Mapping[str, Any] = field(default_factory=dict)
+    second_network: Callable[[str], nn.Module] | None = None
+    second_title: str = ""
 
 
 def table_representation(
@@ -49,6 +53,10 @@ def table_representation(
 ) -> Representation:
     """Return a table's rows as methods take them: numbers by their quantiles, categories by their codes.
 
+    A second network gets numbers standardised instead. Where distances mean something (measurements of one kind, say) it is the
+    better one; where columns are skewed or have thresholds, the first is; and as they err in different ways, their average is
+    often better than either.
+
     Args:
         rows: raw values, NaN where one is missing; those that quantiles are taken from.
         numbers: the places of the columns of numbers.
@@ -58,15 +66,18 @@ def table_representation(
     """
     bins = max(2, min(_BINS, _MOST_POSITIONS // max(len(numbers), 1)))
     layer = TableInputs(numbers, categories, bins=bins).fit(rows)
+    make = partial(_table_network, hidden=tuple(hidden or _HIDDEN), classes=classes)
     return Representation(
         first_layer=layer,
-        network=partial(_table_network, layer, tuple(hidden or _HIDDEN), classes),
+        network=partial(make, layer),
         settings={"ema": {"learning_rate": 4e-3, "weight_decay": 1e-2, "ema": 0.98}},
         fit={"steps": 1500, "patience": 8},
+        second_network=partial(make, TableInputs(numbers, categories, bins=0).fit(rows)) if numbers else None,
+        second_title="network on standardised numbers",
     )
 
 
-def _table_network(layer: TableInputs, hidden: Sequence[int], classes: int, method: str) -> nn.Module:
+def _table_network(layer: TableInputs, method: str, *, hidden: Sequence[int], classes: int) -> nn.Module:
     """A perceptron; where weights are averaged over steps one with several heads, which costs as much."""
     if method == "ema":
         return nn.Sequential(layer, HeadedMLP(layer.width, hidden, classes, heads=_HEADS))

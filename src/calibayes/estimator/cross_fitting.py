@@ -56,6 +56,7 @@ class Tried(NamedTuple):
         standard_error: of that mean.
         seconds: that it took.
         reason: why it was given up or failed; empty if it did neither.
+        title: its name in words, which tells networks apart that see their inputs in different ways.
     """
 
     method: str
@@ -64,6 +65,7 @@ class Tried(NamedTuple):
     standard_error: float
     seconds: float
     reason: str
+    title: str
 
 
 def inputs_for(x: Any, method: str | None) -> Inputs:
@@ -141,14 +143,14 @@ def cross_fitted(
 def tried(chosen: ChosenClassifier) -> list[Tried]:
     """What was tried, simpler ways first."""
     return [
-        Tried(method_of(each), each.result, each.nll, each.standard_error, each.seconds, each.reason)
+        Tried(method_of(each), each.result, each.nll, each.standard_error, each.seconds, each.reason, each.title)
         for each in chosen.selection.attempts
     ]
 
 
 def method_of(attempt: Any) -> str:
     """The name of the method of an attempt; those of the parts of an average, joined by ``+``."""
-    return "+".join(part.learner.method for part in attempt.parts)
+    return "+".join(dict.fromkeys(part.learner.method for part in attempt.parts))
 
 
 def _of_network(settings: ClassifierSettings, rows: npt.NDArray[np.float32], classes: int) -> Representation:

@@ -88,7 +88,7 @@ def _input_sizes(fields: Fields) -> dict[str, Any]:
         "numbers": numbers,
         "category_columns": columns,
         "categories": categories,
-        "bins": fields.size("bins", 1, _MOST_WIDTH),
+        "bins": fields.size("bins", 0, _MOST_WIDTH),
         "frequent": fields.size("frequent", 0, _MOST_WIDTH),
         "classes": _classes(fields),
     }

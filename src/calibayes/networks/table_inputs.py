@@ -19,6 +19,8 @@ __all__ = ["TableInputs"]
 Floats = npt.NDArray[np.float32]
 
 _FURTHEST = 3.0  # standard deviations: where the smallest and the largest value go
+_CUT_OFF = 4.0  # standard deviations of a number that is standardised
+_LARGEST = float(np.finfo(np.float32).max)
 _LEAST = 3  # rows with a value for it to have a place
 
 
@@ -28,14 +30,15 @@ class TableInputs(nn.Module):
 
     A number becomes its position among the training rows' quantiles, piecewise linear in each of ``bins`` intervals
     (Gorishniy et al. 2022, https://arxiv.org/abs/2203.05556), and the normal score of its rank, so outliers and skewed columns
-    do no harm. Values of a number that occur often get a column of their own, and so does every category. A missing value, NaN,
+    do no harm. With ``bins=0`` it is standardised instead, and cut off at four standard deviations, which keeps distances as
+    they are. Values of a number that occur often get a column of their own, and so does every category. A missing value, NaN,
     is zero everywhere but in a column that says so. Nothing here is trained.
 
     Args:
         numbers: the places of the columns of numbers.
         categories: the places of the columns of category codes, with the number of categories of each; other codes are zero
             everywhere.
-        bins: intervals of a number.
+        bins: intervals of a number; 0 to standardise numbers.
         frequent: values of a number that have columns of their own, at most.
 
     Examples:
@@ -60,8 +63,8 @@ class TableInputs(nn.Module):
         self.categories = [(int(place), check_size("categories", size)) for place, size in categories]
         if not self.numbers and not self.categories:
             raise InvalidArgumentError("Expected at least one column of numbers or categories, but got none.")
-        self.bins, self.frequent = check_size("bins", bins), check_size("frequent", frequent, 0)
-        shape = (len(self.numbers), bins)
+        self.bins, self.frequent = check_size("bins", bins, 0), check_size("frequent", frequent, 0)
+        shape = (len(self.numbers), max(bins, 1))
         self.register_buffer("starts", torch.zeros(shape))
         self.register_buffer("widths", torch.ones(shape))
         self.register_buffer("rises", torch.zeros(shape))
@@ -75,7 +78,7 @@ class TableInputs(nn.Module):
         return len(self.numbers) * (self.bins + self.frequent + 2) + sum(size for _, size in self.categories)
 
     def fit(self, rows: Floats) -> Self:
-        """Learn the quantiles and the frequent values of the columns of numbers from training rows."""
+        """Learn quantiles or means and deviations of the columns of numbers, and frequent values, from training rows."""
         for place, column in enumerate(self.numbers):
             known = rows[:, column][~np.isnan(rows[:, column])]
             if len(known):
@@ -84,7 +87,23 @@ class TableInputs(nn.Module):
 
     def _fit_number(self, place: int, known: Floats) -> None:
         distinct, counts = np.unique(known, return_counts=True)
-        edges = _edges(known, distinct, counts, self.bins)
+        if self.bins:
+            self._fit_quantiles(place, known, _edges(known, distinct, counts, self.bins))
+        else:
+            self._fit_scale(place, known)
+        if self.frequent and 2 < len(distinct) <= 256:
+            often = np.argsort(-counts, kind="stable")[: self.frequent]
+            often = often[counts[often] >= max(_LEAST, len(known) // 200)]
+            self.values[place, : len(often)] = torch.from_numpy(distinct[often])
+
+    def _fit_scale(self, place: int, known: Floats) -> None:
+        mean, deviation = known.mean(dtype=np.float64), known.std(dtype=np.float64)
+        if deviation > 0:
+            self.starts[place] = max(float(mean - _CUT_OFF * deviation), -_LARGEST)
+            self.widths[place] = min(float(2 * _CUT_OFF * deviation), _LARGEST)
+            self.rises[place], self.lowest[place] = 2 * _CUT_OFF, -_CUT_OFF
+
+    def _fit_quantiles(self, place: int, known: Floats, edges: npt.NDArray[np.float64]) -> None:
         ranks = (np.searchsorted(np.sort(known), edges, "left") + np.searchsorted(np.sort(known), edges, "right")) / 2
         score = torch.special.ndtri(torch.from_numpy(ranks / len(known)).clamp(1e-9, 1 - 1e-9)).clamp(-_FURTHEST, _FURTHEST)
         used = len(edges) - 1
@@ -95,10 +114,6 @@ class TableInputs(nn.Module):
         self.starts[place, used:] = float(edges[-1])
         self.rises[place, used:] = 0.0
         self.lowest[place] = float(score[0])
-        if self.frequent and 2 < len(distinct) <= 256:
-            often = np.argsort(-counts, kind="stable")[: self.frequent]
-            often = often[counts[often] >= max(_LEAST, len(known) // 200)]
-            self.values[place, : len(often)] = torch.from_numpy(distinct[often])
 
     def forward(self, x: Tensor) -> Tensor:
         """Inputs ``[n, width]`` of rows ``[n, columns]``."""
@@ -109,7 +124,7 @@ class TableInputs(nn.Module):
             known = numbers.nan_to_num(nan=-math.inf).unsqueeze(-1)  # below every interval, whose positions are zero then
             position = ((known - self.starts) / self.widths).clamp(0, 1)
             score = ((position * self.rises).sum(-1) + self.lowest).masked_fill(missing, 0)
-            parts += [position.flatten(1), score, missing.to(x.dtype)]
+            parts += [*([position.flatten(1)] if self.bins else []), score, missing.to(x.dtype)]
             if self.frequent:
                 parts.append((numbers.unsqueeze(-1) == self.values).to(x.dtype).flatten(1))
         for place, size in self.categories:

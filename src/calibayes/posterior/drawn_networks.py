@@ -26,7 +26,7 @@ class DrawnNetwork(NamedTuple):
 
 @final
 class DrawnNetworks(Sequence[DrawnNetwork]):
-    """Networks that were drawn; a fixed first layer that they have in common runs once for all of them.
+    """Networks that were drawn; a fixed first layer that several have in common runs once for all of them.
 
     A layer says of itself that it is fixed, by an attribute ``fixed = True``: it has buffers and settings, but nothing is
     learnt or drawn in it.
@@ -34,10 +34,17 @@ class DrawnNetworks(Sequence[DrawnNetwork]):
 
     def __init__(self, networks: Sequence[DrawnNetwork]) -> None:
         self._networks = tuple(networks)
-        begin = [each.network[0] if isinstance(each.network, nn.Sequential) else None for each in self._networks]
-        shared = begin[0] if begin and all(_is_the_same_fixed(begin[0], each) for each in begin) else None
-        self._first: nn.Module | None = shared
-        self._rest: list[Any] = [each.network if shared is None else each.network[1:] for each in self._networks]  # type: ignore[index]
+        self._layers: list[nn.Module] = []  # fixed first layers, each of them once
+        self._parts: list[tuple[int | None, nn.Module]] = [self._cut(each.network) for each in self._networks]
+
+    def _cut(self, network: nn.Module) -> tuple[int | None, nn.Module]:
+        """Return the place of a network's fixed first layer, and the rest; None and the whole network if it has none."""
+        if not isinstance(network, nn.Sequential) or not getattr(network[0], "fixed", False):
+            return None, network
+        place = next((place for place, known in enumerate(self._layers) if _are_the_same(known, network[0])), len(self._layers))
+        if place == len(self._layers):
+            self._layers.append(network[0])
+        return place, network[1:]
 
     def __len__(self) -> int:
         return len(self._networks)
@@ -47,14 +54,16 @@ class DrawnNetworks(Sequence[DrawnNetwork]):
 
     def outputs(self, batches: Sequence[Tensor]) -> Iterator[Output]:
         """Yield the outputs of each network for some batches of inputs."""
-        inputs = batches if self._first is None else [self._first(batch) for batch in batches]
-        for each, rest in zip(self._networks, self._rest, strict=True):
-            yield Output(each.member, [rest(batch) for batch in inputs])
+        encoded: dict[int | None, Sequence[Tensor]] = {None: batches}
+        for place, layer in enumerate(self._layers):
+            encoded[place] = [layer(batch) for batch in batches]
+        for each, (place, rest) in zip(self._networks, self._parts, strict=True):
+            yield Output(each.member, [rest(batch) for batch in encoded[place]])
 
 
-def _is_the_same_fixed(first: nn.Module | None, other: nn.Module | None) -> bool:
-    """Return True if two layers are fixed and turn the same inputs into the same outputs."""
-    if first is None or other is None or type(first) is not type(other) or not getattr(first, "fixed", False):
+def _are_the_same(first: nn.Module, other: nn.Module) -> bool:
+    """Return True if two fixed layers turn the same inputs into the same outputs."""
+    if type(first) is not type(other):
         return False
     settings, others = ({name: each for name, each in vars(layer).items() if name[0] != "_"} for layer in (first, other))
     state, other_state = first.state_dict(), other.state_dict()
