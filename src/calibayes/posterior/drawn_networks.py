@@ -41,10 +41,11 @@ class DrawnNetworks(Sequence[DrawnNetwork]):
         """Return the place of a network's fixed first layer, and the rest; None and the whole network if it has none."""
         if not isinstance(network, nn.Sequential) or not getattr(network[0], "fixed", False):
             return None, network
-        place = next((place for place, known in enumerate(self._layers) if _are_the_same(known, network[0])), len(self._layers))
-        if place == len(self._layers):
-            self._layers.append(network[0])
-        return place, network[1:]
+        for place, known in enumerate(self._layers):
+            if _are_the_same(known, network[0]):
+                return place, network[1:]
+        self._layers.append(network[0])
+        return len(self._layers) - 1, network[1:]
 
     def __len__(self) -> int:
         return len(self._networks)
@@ -55,8 +56,8 @@ class DrawnNetworks(Sequence[DrawnNetwork]):
     def outputs(self, batches: Sequence[Tensor]) -> Iterator[Output]:
         """Yield the outputs of each network for some batches of inputs."""
         encoded: dict[int | None, Sequence[Tensor]] = {None: batches}
-        for place, layer in enumerate(self._layers):
-            encoded[place] = [layer(batch) for batch in batches]
+        for number, layer in enumerate(self._layers):
+            encoded[number] = [layer(batch) for batch in batches]
         for each, (place, rest) in zip(self._networks, self._parts, strict=True):
             yield Output(each.member, [rest(batch) for batch in encoded[place]])
 
