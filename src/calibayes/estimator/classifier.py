@@ -39,8 +39,8 @@ __all__ = ["CalibayesClassifier"]
 class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""A classifier whose confidence can be trusted, for scikit-learn: by default the best of several, chosen by evidence.
 
-    By default logistic regression, boosted trees (with the extra ``boosting``), a network with averaged weights and the average
-    of trees and network are each cross-fitted: a member is trained without each of five folds, and scored on it. The one with
+    By default logistic regression, boosted trees (with the extra ``boosting``), networks with averaged weights and averages
+    of trees and networks are each cross-fitted: a member is trained without each of five folds, and scored on it. The one with
     the lowest out-of-fold NLL is kept, or the simplest of those that are level with it; its members are an ensemble, with a
     scaling fitted on their out-of-fold predictions. So all rows train, and all rows calibrate.
 
@@ -76,7 +76,7 @@ class CalibayesClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         samples: $R$, samples of the weights a step.
         predict_samples: $S$, samples of the weights behind a prediction.
         standardize: subtract each column's mean and divide by its standard deviation, for a network of one's own or
-            ``cv=None``; the network of a cross-fit takes numbers by their quantiles.
+            ``cv=None``; of the two networks of a cross-fit, one does this by itself, and one takes numbers by their quantiles.
         early_stopping: stop when the held-out NLL has not improved for this number of epochs, and use the best epoch's weights;
             or a `calibayes.EarlyStopping`. By default 12, or ``False`` with ``cv=None``, where ``True`` is 10.
         validation_fraction: the share of each class in the validation part with ``cv=None``, for ``early_stopping`` and
