@@ -13,7 +13,7 @@ from calibayes.tables import TableOptions
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.serve
 
-from calibayes.service.json_rows import json_rows  # noqa: E402
+from calibayes.service.json_rows import json_rows, rows_as_block  # noqa: E402
 from calibayes.service.request_errors import RequestError  # noqa: E402
 from calibayes.service.row_limits import RowLimits  # noqa: E402
 from calibayes.service.uploads import uploaded_rows  # noqa: E402
@@ -33,7 +33,7 @@ def test_a_name_that_occurs_twice_among_many_is_found_at_once() -> None:
 
 def test_cells_that_rows_leave_out_of_unused_columns_take_no_memory() -> None:
     rows = [dict.fromkeys(["x", *SPARE], 1), *[{"x": 2}] * 9_999]
-    block = json_rows(json.dumps({"rows": rows}).encode(), TableOptions(), LIMITS)
+    block = rows_as_block([json_rows(json.dumps({"rows": rows}).encode(), TableOptions(), LIMITS)], TableOptions())
     assert block.table.column("x").to_pylist() == ["1", *["2"] * 9_999]
     assert block.table.column_names == ["x", *SPARE]
     assert len({column.chunk(0).buffers()[1].address for column in block.table.columns}) == 2  # all unused ones share theirs
@@ -61,7 +61,7 @@ def test_far_more_columns_than_the_model_needs_are_refused(ending: str) -> None:
 
 def columns_of(data: str, ending: str) -> list[str]:
     if ending == ".json":
-        return list(json_rows(f'{{"rows": [{data}]}}'.encode(), TableOptions(), LIMITS).table.column_names)
+        return list(json_rows(f'{{"rows": [{data}]}}'.encode(), TableOptions(), LIMITS).names)
     with uploaded_rows(data.encode(), ending, TableOptions(), LIMITS) as block:
         return list(block.table.column_names)
 

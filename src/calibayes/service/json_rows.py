@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,25 +18,36 @@ from calibayes.tables.json_objects import object_of_pairs
 from calibayes.tables.numbers import plain_text
 from calibayes.wording import shown, type_name
 
-__all__ = ["json_rows"]
+__all__ = ["JsonRows", "json_rows", "rows_as_block"]
 
 _FORM = 'Send an object like {"rows": [{"size": 1.5, "colour": "red"}]}.'
 
 
-def json_rows(body: bytes, options: TableOptions, limits: RowLimits) -> RowBlock:
-    r"""Return the rows of a JSON body as a table of texts, as a file of JSON lines with the same rows would give.
+class JsonRows(NamedTuple):
+    """The rows of a request.
+
+    Attributes:
+        names: of all columns.
+        cells: the texts of the columns that the model uses.
+        rows: how many there are.
+    """
+
+    names: tuple[str, ...]
+    cells: dict[str, list[str | None]]
+    rows: int
+
+
+def json_rows(body: bytes, options: TableOptions, limits: RowLimits) -> JsonRows:
+    r"""Return the rows of a JSON body as texts, as a file of JSON lines with the same rows would give.
 
     Columns are those of the first row; what a later row leaves out is missing, as null is. Cells of columns that the model
     does not use are checked, but not kept: a short body with many names and rows would fill much memory with nothing.
 
     Examples:
         >>> limits = RowLimits(10, {"size", "wild"})
-        >>> block = json_rows(b'{"rows": [{"size": 1.5, "wild": true}, {"size": null}]}', TableOptions(), limits)
-        >>> block.table.to_pydict()
+        >>> json_rows(b'{"rows": [{"size": 1.5, "wild": true}, {"size": null}]}', TableOptions(), limits).cells
         {'size': ['1.5', None], 'wild': ['true', None]}
     """
-    import pyarrow as pa
-
     source = UnnamedRows(None, options)
     rows = _rows(body, limits)
     known = rows[0].keys()
@@ -52,12 +64,28 @@ def json_rows(body: bytes, options: TableOptions, limits: RowLimits) -> RowBlock
             text = _cell(value, number, name, source)
             if name in cells:
                 cells[name][number] = text
-    unused = pa.nulls(len(rows), pa.large_string())
+    return JsonRows(tuple(known), cells, len(rows))
+
+
+def rows_as_block(requests: Sequence[JsonRows], options: TableOptions) -> RowBlock:
+    """Return the rows of requests that have the same columns as one table of texts.
+
+    Examples:
+        >>> rows = JsonRows(("size", "unused"), {"size": ["1.5"]}, 1)
+        >>> rows_as_block([rows, rows], TableOptions()).table.to_pydict()
+        {'size': ['1.5', '1.5'], 'unused': [None, None]}
+    """
+    import pyarrow as pa
+
+    names, first, _ = requests[0]
+    count = sum(each.rows for each in requests)
     # One array for all columns: making one takes as long as ten rows do.
-    flat = pa.array([text for column in cells.values() for text in column], pa.large_string())
-    used = {name: flat.slice(place * len(rows), len(rows)) for place, name in enumerate(cells)}
-    columns = {name: used.get(name, unused) for name in known if name.strip()}
-    return RowBlock(pa.table(columns), np.arange(len(rows)), source)
+    texts = chain.from_iterable(each.cells[name] for name in first for each in requests)
+    flat = pa.array(list(texts), pa.large_string())
+    used = {name: flat.slice(place * count, count) for place, name in enumerate(first)}
+    unused = pa.nulls(count, pa.large_string())
+    columns = {name: used.get(name, unused) for name in names if name.strip()}
+    return RowBlock(pa.table(columns), np.arange(count), UnnamedRows(None, options))
 
 
 def _rows(body: bytes, limits: RowLimits) -> Sequence[dict[str, Any]]:

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, final
+from typing import final
 
 from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
-from torch import Tensor
 
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.model import Model
 from calibayes.files.prediction_notes import BlockObserver, missing_line
-from calibayes.service.json_rows import json_rows
+from calibayes.service.joint_encoding import EncodedRows, JointEncoder
+from calibayes.service.json_rows import JsonRows, json_rows, rows_as_block
 from calibayes.service.request_errors import RequestError
 from calibayes.service.row_limits import RowLimits
 from calibayes.service.uploads import IMAGES, TABLES, ending_of, uploaded_rows
 from calibayes.tables import RowBlock, TableOptions
 from calibayes.wording import listed, megabytes, shown
 
-__all__ = ["EncodedRows", "RequestReader", "read_body"]
+__all__ = ["RequestReader", "read_body"]
 
 _MULTIPART, _JSON = "multipart/form-data", "application/json"
 _BRIEF = 1 << 16  # bytes, and cells: a shorter body is read in the event loop, sooner than another thread would begin
 _DISCARDED = 1 << 28  # bytes of a body that is too long, read so that the client gets to see the answer
-
-
-class EncodedRows(NamedTuple):
-    """The rows of a request as inputs of the network, and notes for the user."""
-
-    inputs: Tensor
-    notes: list[str]
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -67,12 +60,13 @@ class RequestReader:
         self._images = isinstance(model.coding, ImageCoding)
         self._used = {*model.coding.needs, model.target, *model.identifiers}
         self._threads = ThreadPoolExecutor(2, "reader")
+        self._joint = JointEncoder(self._encoded_together)
 
     async def read(self, headers: Headers, body: bytes) -> EncodedRows:
         """Encode the rows of a body: JSON, a table, an image, or a form with one file."""
         media_type = headers.get("content-type", "").split(";")[0].strip().lower()
         if media_type == _JSON and not self._images and self._is_brief(body):
-            return self._json(body)
+            return await self._joint.encode(json_rows(body, self._options, self._limits))
         run = asyncio.get_running_loop().run_in_executor
         if media_type == _JSON and not self._images:
             return await run(self._threads, self._json, body)
@@ -92,7 +86,7 @@ class RequestReader:
         self._threads.shutdown()
 
     def _json(self, body: bytes) -> EncodedRows:
-        return self._encoded(json_rows(body, self._options, self._limits))
+        return self._encoded(rows_as_block([json_rows(body, self._options, self._limits)], self._options))
 
     def _is_brief(self, body: bytes) -> bool:
         """Return True if a JSON body takes little time: rows that leave out most of many columns are short, but do not."""
@@ -107,6 +101,14 @@ class RequestReader:
             raise RequestError(415, f"This model does not classify images, but rows with the columns {needs}. Send those.")
         with uploaded_rows(data, ending, self._options, self._limits) as block:
             return self._encoded(block)
+
+    def _encoded_together(self, requests: Sequence[JsonRows]) -> list[EncodedRows]:
+        """Encode the rows of requests with the same columns; a note on missing cells is on those of one request."""
+        block = rows_as_block(requests, self._options)
+        if len(requests) > 1 and self._observer.missing(block):
+            return [each for alone in requests for each in self._encoded_together([alone])]
+        inputs, notes = self._encoded(block)
+        return [EncodedRows(part, notes) for part in inputs.split([each.rows for each in requests])]
 
     def _encoded(self, block: RowBlock) -> EncodedRows:
         inputs = self._model.encode(block)
