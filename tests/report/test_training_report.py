@@ -185,6 +185,14 @@ def test_how_the_scores_were_obtained_is_told_as_it_was() -> None:
     assert "correct for having chosen" not in alone.one("section", id="scoring").text
 
 
+def test_warnings_stand_beside_the_verdict() -> None:
+    warnings = ("Not clearly better than guessing.", "Many rows are copies of others.")
+    page = parsed(render_training_report(replace(trainings.two(), warnings=warnings)))
+    card = page.one("section", id="verdict").one("article")
+    assert [each.text for each in card.all("p", "warning")] == list(warnings)
+    assert not page_of(trainings.two).one("section", id="verdict").all("p", "warning")
+
+
 def test_the_command_and_all_numbers_are_in_the_page(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     training_report(path, trainings.five())

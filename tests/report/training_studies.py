@@ -90,6 +90,7 @@ def hostile() -> TrainingStudy:
         importance=[each._replace(name=name) for each, name in zip(importances(10), HOSTILE, strict=True)],
         columns=10,
         importance_note=HOSTILE[3],
+        warnings=HOSTILE,
         notes=HOSTILE,
         command=f"calibayes train '{HOSTILE[4]}' {'y' * 300}",
     )

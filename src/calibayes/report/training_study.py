@@ -95,6 +95,7 @@ class TrainingStudy:
         attempts: all methods that were tried, if there was a choice.
         importance: columns by the increase of the NLL without them, largest first.
         importance_note: why there is no importance, or anything else to say about it.
+        warnings: what scores and verdict do not show, such as that nothing was learnt; the report has them beside the verdict.
         notes: about the data, in sentences.
         guarantees: prediction sets and a certified threshold, from rows that were set aside.
         level: of the intervals.
@@ -120,6 +121,7 @@ class TrainingStudy:
     attempts: Sequence[AttemptSummary] = ()
     importance: Sequence[ImportantColumn] = ()
     importance_note: str = ""
+    warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     guarantees: Guarantees | None = None
     level: float = 0.95
@@ -147,6 +149,7 @@ class TrainingStudy:
         fields = ("title", "result", "nll", "standard_error", "seconds", "reason")
         of_columns = ("name", "increase", "low", "high")
         training |= {
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "attempts": [{name: getattr(each, name) for name in fields} for each in self.attempts],
             "importance": [{name: getattr(each, name) for name in of_columns} for each in self.importance],
