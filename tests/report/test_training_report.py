@@ -185,6 +185,17 @@ def test_how_the_scores_were_obtained_is_told_as_it_was() -> None:
     assert "correct for having chosen" not in alone.one("section", id="scoring").text
 
 
+@pytest.mark.parametrize("examples", ["rows", "texts", "images"])
+def test_only_tables_have_columns(examples: str) -> None:
+    page = parsed(render_training_report(replace(trainings.single_split(), examples=examples)))
+    check_markup(page)
+    (lead,) = page.all("p", "lead")
+    assert f"1,000 {examples}, " in lead.text
+    assert f"200 {examples} that were kept out" in lead.text
+    assert ("3 columns" in lead.text) == (examples == "rows")
+    assert len([node for node in page if node.attributes.get("id") == "importance"]) == (examples == "rows")
+
+
 def test_warnings_stand_beside_the_verdict() -> None:
     warnings = ("Not clearly better than guessing.", "Many rows are copies of others.")
     page = parsed(render_training_report(replace(trainings.two(), warnings=warnings)))

@@ -34,6 +34,7 @@ def write_report(trained: Trained, path: str | Path, *, source: str | Path, comm
             file=Path(source).name,
             rows=len(trained.data.targets),
             columns=len(trained.data.coding.needs),
+            examples=trained.data.examples,
             target=trained.data.target,
             method=trained.selection.best.title,
             scored_on=scored_on,

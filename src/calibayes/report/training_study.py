@@ -81,8 +81,9 @@ class TrainingStudy:
         targets: the true classes of these rows.
         class_names: in the order of the columns.
         file: the name of the data.
-        rows: how many rows there were to learn from.
+        rows: how many examples there were to learn from.
         columns: how many columns there were to learn from.
+        examples: what they are called: rows, texts or images. Of the latter two the report says nothing about columns.
         target: the column of the classes.
         method: the title of the method that was used, or chosen.
         scored_on: which rows ``probs`` are of: those held out by folds, a part of the file that was kept back, or another file.
@@ -112,6 +113,7 @@ class TrainingStudy:
     target: str
     method: str
     scored_on: ScoredOn
+    examples: str = "rows"
     folds: int | None = None
     group: str | None = None
     time: str | None = None
@@ -144,7 +146,19 @@ class TrainingStudy:
             seed=self.seed,
             origin={"command": self.command, "files": files},
         )
-        names = ("file", "rows", "columns", "target", "method", "scored_on", "folds", "group", "time", "stopped_on_held_out")
+        names = (
+            "file",
+            "rows",
+            "columns",
+            "examples",
+            "target",
+            "method",
+            "scored_on",
+            "folds",
+            "group",
+            "time",
+            "stopped_on_held_out",
+        )
         training = {name: getattr(self, name) for name in (*names, "test_file", "importance_note")}
         fields = ("title", "result", "nll", "standard_error", "seconds", "reason")
         of_columns = ("name", "increase", "low", "high")
