@@ -50,6 +50,16 @@ def test_scores_of_small_folds_are_not_called_conservative(folds: int, said: str
     assert ("here only 10, " in closing_words(trained)) == (folds == 30)
 
 
+@pytest.mark.parametrize("method", [None, "logistic-regression"])
+def test_the_temperature_is_said_to_be_no_part_of_what_was_compared(method: str | None, tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame()), **({**QUICK, "scheme": None} if method is None else {"scheme": method}))
+    raw = log_loss(trained.data.targets, trained.selection.best.predictions())
+    assert trained.selection.best.nll == pytest.approx(raw)
+    several = len(trained.selection.attempts) > 1
+    assert several == (method is None)
+    assert ("compared without it." in closing_words(trained)) == several
+
+
 def test_decisions_no_better_than_the_most_frequent_class_are_said_to_be(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     made = pd.DataFrame(rng.normal(size=(1500, 2)), columns=list("ab"))

@@ -168,7 +168,8 @@ def closing_words(trained: Trained) -> str:
     if trained.scores.n < _FEW:
         lines.append(f"With {trained.scores.n} {trained.data.examples} these numbers are rough: see the intervals.")
     averages = f"the average of {counted(members, 'member')}" if members > 1 else "the probabilities of one member"
-    lines.append(f"Predictions are {averages} at a temperature of {temperature:.2f}, fitted on held-out rows.")
+    compared = "; what was tried is compared without it" if len(trained.selection.attempts) > 1 else ""
+    lines.append(f"Predictions are {averages} at a temperature of {temperature:.2f}, fitted on held-out rows{compared}.")
     return "\n".join(lines)
 
 
