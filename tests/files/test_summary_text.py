@@ -48,6 +48,7 @@ def test_scores_of_small_folds_are_not_called_conservative(folds: int, said: str
     trained = train(written(tmp_path, frame(300)), **QUICK, folds=folds)
     assert said in closing_words(trained)
     assert ("here only 10, " in closing_words(trained)) == (folds == 30)
+    assert ("how strongly it is penalised" in closing_words(trained)) == (folds == 30)
 
 
 @pytest.mark.parametrize("method", [None, "logistic-regression"])

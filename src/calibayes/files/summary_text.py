@@ -160,7 +160,7 @@ def closing_words(trained: Trained) -> str:
         if fewest < _SMALL_FOLD:
             lines.append(
                 f"The scores are of single members{chosen}. They may be too good: the rows of a fold, here only {fewest}, also "
-                "decide when the training of the member that is scored on them stops."
+                "decide when the training of the member that is scored on them stops, or how strongly it is penalised."
             )
         else:
             average = f"The model averages {members}, which is usually as good or better."
