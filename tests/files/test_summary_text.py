@@ -121,6 +121,15 @@ def test_a_report_says_if_time_decided_what_was_tried(tmp_path: Path) -> None:
         assert ("--method logistic-regression fixes it." in page) == said
 
 
+def test_the_first_line_has_the_next_best_with_its_nll_in_brackets(tmp_path: Path) -> None:
+    trained = train(written(tmp_path, frame()), scheme="logistic-regression")
+    best = replace(trained.selection.best, nll=0.25)
+    second = Attempt("both networks, averaged", "complete", 0.3, 0.1, 1.0, "", best.parts)
+    found = replace(trained, selection=Selection(best, (best, second)))
+    first = "Logistic regression: the lowest NLL of what was tried, 0.2500; next: both networks, averaged (0.3000)."
+    assert opening_words(found).splitlines()[0] == first
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_rows_that_belong_together_make_intervals_too_narrow(named: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

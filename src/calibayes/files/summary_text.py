@@ -180,7 +180,7 @@ def _reason(best: Attempt, others: list[Attempt], tried: int) -> str:
     ahead = min(others, key=lambda each: each.nll)
     if best.nll <= ahead.nll:
         tried_on = "what was tried" if len(others) + 1 == tried else "what was tried on all folds"
-        return f": the lowest NLL of {tried_on}, {best.nll:.4f}; next, {ahead.title}, {ahead.nll:.4f}."
+        return f": the lowest NLL of {tried_on}, {best.nll:.4f}; next: {ahead.title} ({ahead.nll:.4f})."
     return f": an NLL of {best.nll:.4f}, within noise of the lowest ({ahead.nll:.4f}, {ahead.title}), and simpler."
 
 
