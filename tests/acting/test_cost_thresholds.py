@@ -93,6 +93,7 @@ def test_none_is_an_answer() -> None:
     again = CostThreshold.from_dict(json.loads(json.dumps(none.to_dict(), allow_nan=False)))
     assert again.value is None
     assert math.isnan(again.mean_cost)
+    assert "on 1 calibration row." in certify_cost(probs[:1], labels[:1], COSTS, 0.01).statement
 
 
 @pytest.mark.parametrize("cost", [0.0, 8.0, float("nan"), "1"])

@@ -206,6 +206,10 @@ def test_too_few_examples_warn_with_the_number_needed_and_give_all_classes() -> 
     with pytest.warns(ActingWarning, match=r"too few calibration examples of 1 class: 2 \(5\).* for each class"):
         by_class = conformal_sets(probs, labels, 0.9, per="class")
     assert bool(by_class.predict(probs)[:, 2].all())
+    with pytest.warns(ActingWarning, match=r"There is 1 calibration example\. A level of 0.9995 needs at least 1,999;"):
+        conformal_sets(probs[:1], labels[:1], 0.9995)
+    with pytest.warns(ActingWarning, match=r"too few calibration examples of \d classes: "):
+        conformal_sets(probs[:9], labels[:9], 0.9, per="class")
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9, 0.95, 0.99])

@@ -189,6 +189,13 @@ def test_none_is_an_answer_that_says_what_it_would_take() -> None:
     assert sixty.rows_needed == 45
 
 
+def test_one_row_or_thousands_are_counted_as_people_count() -> None:
+    assert "there is only 1 row. It" in certify_threshold(torch.ones(1), torch.ones(1)).statement
+    one = certify_threshold(torch.ones(100), torch.arange(100) > 0)
+    assert one.statement.endswith("of which 1 was wrong.")
+    assert "at least 2,302 error-free rows" in certify_threshold(torch.ones(9), torch.ones(9), accuracy=0.999).statement
+
+
 def test_confidences_above_one_by_rounding_are_one() -> None:
     confidence = torch.full((60,), 1 + 1e-6)
     threshold = certify_threshold(confidence, torch.ones(60))

@@ -18,6 +18,7 @@ from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.predictive import Predictive
 from calibayes.randomness import derived_seed
+from calibayes.wording import counted
 
 __all__ = ["CostThreshold", "certify_cost"]
 
@@ -68,7 +69,7 @@ class CostThreshold:
         target = f"a mean cost of at most {self.cost:.4g} with certainty {100 * self.certainty:.4g} %"
         if self.value is None:
             return (
-                f"No threshold can be certified for {target} on {self.rows:,} calibration rows. "
+                f"No threshold can be certified for {target} on {counted(self.rows, 'calibration row')}. "
                 "Take more rows, allow a higher cost, or bound the largest cost: one rare cost that is far above it needs many."
             )
         return (

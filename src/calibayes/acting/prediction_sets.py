@@ -245,13 +245,14 @@ def _warn_of_few(level: float, per: Per, counts: Sequence[int], names: Sequence[
     if not few:
         return
     if per == "all":
-        who, where = f"There are {counted(counts[0], 'calibration example')}", "all classes"
+        who, where = f"There {'is' if counts[0] == 1 else 'are'} {counted(counts[0], 'calibration example')}", "all classes"
     else:
         listed = first_few([f"{names[index] if names else index} ({counts[index]})" for index in few])
         where = {"class": "these classes everywhere", "group": "all classes in these groups"}[per]
-        who = f"There are too few calibration examples of {counted(len(few), per)}: {listed}"
+        several = {"class": "classes", "group": "groups"}[per]
+        who = f"There are too few calibration examples of {len(few):,} {per if len(few) == 1 else several}: {listed}"
     warnings.warn(
-        f"{who}. A level of {level:.4g} needs at least {least}"
+        f"{who}. A level of {level:.4g} needs at least {least:,}"
         f"{'' if per == 'all' else f' for each {per}'}; with fewer, sets hold {where}.",
         ActingWarning,
         stacklevel=3,

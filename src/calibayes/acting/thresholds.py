@@ -90,15 +90,17 @@ class Threshold:
         article = "an" if self.measure == "accuracy" else "a"
         target = f"{self.measure} of {100 * self.accuracy:.4g} % with certainty {100 * self.certainty:.4g} %"
         if self.value is None:
-            few = f"there are only {counted(self.rows, 'row')}" if self.rows < self.rows_needed else "there are too many errors"
+            few = f"there {'is' if self.rows == 1 else 'are'} only {counted(self.rows, 'row')}"
+            why = few if self.rows < self.rows_needed else "there are too many errors"
             return (
-                f"No threshold can be certified for {article} {target}: {few}. "
-                f"It takes at least {self.rows_needed} error-free rows above a threshold to certify it."
+                f"No threshold can be certified for {article} {target}: {why}. "
+                f"It takes at least {self.rows_needed:,} error-free rows above a threshold to certify it."
             )
         which = f"Decisions of a confidence above {self.value:.6g}" if self.value > 0 else "All decisions"
+        wrong = f"{self.errors:,} {'was' if self.errors == 1 else 'were'} wrong"
         return (
             f"{which} have at least the asked {target}. In the calibration rows these "
-            f"are {self.answered:,} of {self.rows:,} ({100 * self.coverage:.1f} %), of which {self.errors:,} were wrong."
+            f"are {self.answered:,} of {self.rows:,} ({100 * self.coverage:.1f} %), of which {wrong}."
         )
 
     def to_dict(self) -> dict[str, Any]:
