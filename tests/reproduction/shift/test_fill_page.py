@@ -8,9 +8,10 @@ import pytest
 from tests.reproduction.shift.made_up_shift import made_up_parts
 
 from calibayes.errors import InvalidArgumentError
+from calibayes.methods import method_named
 from reproduction.shift import fill_page
 from reproduction.shift.fill_page import SKELETON, filled, markdown_table
-from reproduction.shift.shift_experiments import SHIFTS
+from reproduction.shift.shift_experiments import METHODS_UNDER_SHIFT, SHIFTS
 
 
 def test_a_table_has_a_row_for_each_method_and_way() -> None:
@@ -43,3 +44,13 @@ def test_the_skeleton_has_every_experiment(tmp_path: Path) -> None:
         assert f"<!-- table: {name} nll -->" in page
         assert f"results/reproduction/{name}/severity.png" in page
     assert filled(page, tmp_path).count("No results yet.") == page.count("<!-- table:")
+
+
+def test_the_page_says_how_many_methods_and_which_of_networks_are_missing() -> None:
+    missing = ("focal", "label-smoothing", "natural-gradient")
+    assert len(METHODS_UNDER_SHIFT) == 11
+    for page in (SKELETON, Path(__file__).parents[3] / "docs" / "explanation" / "shift.md"):
+        words = " ".join(page.read_text(encoding="utf-8").split())
+        assert "for eleven methods of calibayes" in words
+        assert "focal loss, label smoothing and natural gradients have not been measured" in words
+    assert not {method_named(name).name for name in missing} & set(METHODS_UNDER_SHIFT)
