@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,12 @@ def test_the_follow_ups_sentences() -> None:
     term = gap(f"{images}: The calibration term lowers the ECE", "BNN minus CBNN")
     interval = f"{points(term['value'])} points, {points(term['low'])} to {points(term['high'])}"
     assert f"a difference of {interval})" in page
+    errors = [points(score("cifar10-followup", scheme, "ece")) for scheme in ("bnn", "cbnn")]
+    assert f"on images ({errors[0]} to {errors[1]} %, a difference" in page
+    price = score("cifar10-followup", "bnn", "accuracy") - score("cifar10-followup", "cbnn", "accuracy")
+    assert f"at {points(price)} points of accuracy" in page
+    errors = [points(score("clinc150-followup", scheme, "ece")) for scheme in ("fnn", "cfnn")]
+    assert f"the ECE rises from {errors[0]} to {errors[1]} %" in page
     bayes = [points(gap(f"{title}: Bayesian learning lowers the ECE", "FNN minus BNN")["value"]) for title in (images, texts)]
     assert f"by {bayes[0]} points on images and {bayes[1]} on texts" in page
 
@@ -85,6 +92,12 @@ def test_the_follow_ups_sentences() -> None:
     assert f"{shorter[0]} to {shorter[1]} points larger on shorter texts" in page
 
 
+def score(name: str, scheme: str, measure: str) -> float:
+    """The mean over seeds of a score on the test examples, as trained."""
+    part = next(part for part in recorded(experiment(name), RESULTS) if part.name.lower() == scheme)
+    return float(part.final("test", measure).mean())
+
+
 @lru_cache
 def attacked(name: str) -> dict[str, Leak]:
     return {leak.name: leak for leak in leaks(recorded(experiment(f"membership-{name}"), RESULTS))}
@@ -111,6 +124,36 @@ def attacked(name: str) -> dict[str, Leak]:
 def test_the_leaks_that_are_told(data: str, scheme: str, attack: str, measure: str, sentence: str) -> None:
     value = np.mean(list(attacked(data)[scheme].score(attack, measure).values()))
     assert sentence.format(points(float(value))) in sentences("membership.md")
+
+
+def mean(by_pair: Mapping[int, float]) -> float:
+    return float(np.mean(list(by_pair.values())))
+
+
+def test_what_the_attacked_networks_are_told_to_know() -> None:
+    page, images, texts = sentences("membership.md"), attacked("fashion"), attacked("newsgroups")
+
+    def right(leak: Leak) -> tuple[str, str]:
+        return points(mean(leak.accuracy_on_members()), 0), points(mean(leak.final("accuracy")), 0)
+
+    assert "right on {} % of its members and on {} % of others".format(*right(images["FNN"])) in page
+    assert "right on {} % of their members and on {} % of others".format(*right(texts["FNN"])) in page
+    assert "right on more of its members ({} %) and on more of the others ({} %)".format(*right(texts["BNN"])) in page
+    known = [
+        mean(leak.accuracy_on_members())
+        for leak in images.values()
+        if mean(leak.score("LiRA", "auc")) < mean(images["FNN with temperature"].score("LiRA", "auc"))
+        if leak.name != "FNN"
+    ]
+    assert f"({points(min(known), 0)} to {points(max(known), 0)} % instead of {right(images['FNN'])[0]} %)" in page
+    assert f"as any (ECE {points(mean(images['FNN with temperature'].final('ece')))} %)" in page
+
+    accuracy = {name: mean(leak.final("accuracy")) for name, leak in images.items()}
+    prices = [points(accuracy[scheme] - accuracy[f"CA-{scheme}, λ = 100"]) for scheme in ("FNN", "BNN")]
+    assert f"It also takes {prices[0]} and {prices[1]} points of accuracy" in page
+    less = gaps("claims.json")["Fashion-MNIST: calibration-aware training leaks less to LiRA (AUC)", "FNN minus CA-FNN, λ = 10"]
+    assert less["low"] < 0
+    assert f"With the paper's λ = 10 the FNN leaks {points(less['value'])} points less" in page
 
 
 @pytest.mark.parametrize(
