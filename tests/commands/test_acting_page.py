@@ -60,6 +60,8 @@ def test_a_threshold_is_certified_in_one_command(tmp_path: Path, monkeypatch: py
     assert "".join(sentence) in "".join(printed)
     told, found = ([float(each) for each in NUMBER.findall(text.replace(",", ""))] for text in (shown, done.stdout))
     assert told == pytest.approx(found[-len(told) :], rel=0.1)  # another processor may round otherwise
+    (said, right) = re.findall(r"This classifier says (\d+) % and is right (\d+) % of the time", PAGE)[0]
+    assert f"it says {said} %, it is right {right} %" in " ".join(done.stdout.split())
 
 
 def test_the_costs_of_the_page_can_be_read(tmp_path: Path) -> None:
