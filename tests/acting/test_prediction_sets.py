@@ -227,6 +227,8 @@ def test_the_number_needed_for_a_level_near_one() -> None:
 
 
 def test_what_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"Expected `coverage` to lie between 0 and 1, both excluded, but got 1\.0"):
+        PredictionSets.fit(torch.eye(2), torch.arange(2), coverage=1.0)
     probs, labels = classifier(50, 1.0, seed=11)
     with pytest.raises(InvalidArgumentError, match=r"Unknown `score` 'laq'. Did you mean 'lac'"):
         conformal_sets(probs, labels, score="laq")  # type: ignore[arg-type]

@@ -88,6 +88,8 @@ def test_without_rows_set_aside_sets_are_cross_conformal_and_a_warning_says_so()
     assert found.any(1).all()
     with pytest.raises(InvalidArgumentError, match=r"sets of each class need. Fit with `CalibayesClassifier\(set_aside=0.2\)`"):
         one.predict_set(x, by_class=True)
+    with pytest.raises(InvalidArgumentError, match=r"Expected `coverage` to lie between 0 and 1, both excluded, but got 1"):
+        one.predict_set(x, 1)
     with pytest.raises(InvalidArgumentError, match=r"no threshold can be certified.*set_aside=0.2"):
         one.decision_threshold()
 

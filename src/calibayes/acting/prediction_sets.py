@@ -77,7 +77,8 @@ class PredictionSets:
         by_class: bool = False,
     ) -> PredictionSets:
         """Calibrate sets; `conformal_sets` has more settings."""
-        return conformal_sets(probs, labels, level=coverage, score=score, per="class" if by_class else "all")
+        level = fraction("coverage", coverage)
+        return conformal_sets(probs, labels, level=level, score=score, per="class" if by_class else "all")
 
     def predict(self, probs: Array | Predictive, groups: Sequence[Any] | Array | None = None) -> Tensor:
         """The sets as booleans ``[n, K]``; no row is empty.

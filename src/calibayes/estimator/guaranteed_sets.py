@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from calibayes.acting import ActingWarning, PredictionSets, Threshold, cross_conformal_sets
+from calibayes.checks import fraction
 from calibayes.errors import InvalidArgumentError
 from calibayes.estimator.member_predictions import predictive_of
 from calibayes.posterior import Ensemble
@@ -23,6 +24,7 @@ _DIGITS = 6
 
 def predict_set(estimator: Any, x: Any, coverage: float, score: Any, by_class: bool) -> npt.NDArray[np.bool_]:
     """Return the sets of rows as booleans ``[n, K]``."""
+    coverage = fraction("coverage", coverage)
     if estimator.set_aside_ is not None:
         kept = estimator.set_aside_
         fitted = PredictionSets.fit(kept.probs, kept.labels, coverage, score, by_class)
