@@ -127,7 +127,9 @@ def test_the_same_seed_gives_the_same_and_bad_scores_are_refused() -> None:
     assert detection(low, high, seed=1) == detection(low, high, seed=1)
     with pytest.raises(InvalidArgumentError, match="`insiders` to be finite, but number 0 is nan"):
         detection(torch.tensor([float("nan")]), high)
-    with pytest.raises(InvalidArgumentError, match="two insiders"):
+    with pytest.raises(InvalidArgumentError, match=r"of numbers, but got list\. Lists and pandas objects: pass"):
+        detection([0.1, 0.2], high)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgumentError, match="two insiders and two outsiders, but got 1 and 5"):
         detection_probability(np.zeros(1), np.zeros(5))
     with pytest.raises(InvalidArgumentError, match="one score per example"):
         detection_probability(np.zeros(0), np.zeros(5))

@@ -130,6 +130,10 @@ def test_what_is_refused() -> None:
         outsider_scores(probs, "max")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="The energy needs logits"):
         energy_scores(probs)
+    with pytest.raises(InvalidArgumentError, match=r"`logits` of shape \[n, K\] with n ≥ 1 and K ≥ 2, but got \[0, 3\]"):
+        energy_scores(torch.zeros(0, 3))
+    with pytest.raises(InvalidArgumentError, match=r"finite `logits`, but row 1, column 0 is nan\. Look for an overflow"):
+        energy_scores(torch.tensor([[1.0, 2.0], [float("nan"), 0.0]]))
     with pytest.raises(InvalidArgumentError, match="`neighbours` to be at most 3"):
         FeatureDistance.from_features(probs, neighbours=4)
     with pytest.raises(InvalidArgumentError, match="no spread"):

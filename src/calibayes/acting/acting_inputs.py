@@ -115,5 +115,8 @@ def as_tensor(name: str, array: Array) -> Tensor:
         return from_numpy(array)
     if not isinstance(array, Tensor):
         kind = f"dtype {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise InvalidArgumentError(f"Expected `{name}` to be a torch.Tensor or a numpy.ndarray of numbers, but got {kind}.")
+        hint = "" if isinstance(array, np.ndarray) else " Lists and pandas objects: pass `numpy.asarray(...)`."
+        raise InvalidArgumentError(
+            f"Expected `{name}` to be a torch.Tensor or a numpy.ndarray of numbers, but got {kind}.{hint}"
+        )
     return array.detach().cpu()

@@ -212,7 +212,10 @@ def _detected(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """For each insider and each outsider 1 if a detector learned on others is right about it, else 0."""
     folds = min(_FOLDS, len(low), len(high))
     if folds < 2:
-        raise InvalidArgumentError("Expected at least two insiders and two outsiders: some learn, the others judge.")
+        raise InvalidArgumentError(
+            f"Expected at least two insiders and two outsiders, but got {len(low)} and {len(high)}: "
+            "some learn, the others judge."
+        )
     right = np.empty(len(low)), np.empty(len(high))
     for fold in range(folds):
         judges = [np.arange(len(part)) % folds == fold for part in (low, high)]

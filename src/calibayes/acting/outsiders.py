@@ -77,8 +77,14 @@ def energy_scores(logits: Array, temperature: float = 1.0) -> Tensor:
     """
     positive("temperature", temperature)
     values = as_tensor("logits", logits).double()
-    if values.dim() != 2 or values.shape[1] < 2 or not bool(values.isfinite().all()):
-        raise InvalidArgumentError(f"Expected finite `logits` of shape [n, K], but got shape {list(values.shape)}.")
+    if values.dim() != 2 or values.shape[1] < 2 or not len(values):
+        raise InvalidArgumentError(f"Expected `logits` of shape [n, K] with n ≥ 1 and K ≥ 2, but got {list(values.shape)}.")
+    if not bool(values.isfinite().all()):
+        row, column = (~values.isfinite()).nonzero()[0].tolist()
+        raise InvalidArgumentError(
+            f"Expected finite `logits`, but row {row}, column {column} is {values[row, column].item()}. "
+            "Look for an overflow in the network or missing values in the input."
+        )
     if bool((values >= 0).all()) and bool(((values.sum(-1) - 1).abs() < 1e-4).all()):
         raise InvalidArgumentError(
             "The energy needs logits, but these rows are non-negative and sum to 1, as probabilities do; whatever was "
