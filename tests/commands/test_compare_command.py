@@ -80,7 +80,7 @@ def test_the_command_for_a_network_trains_it(place: Path) -> None:
     done = call("compare", "data.csv", "--target", "kind", "--ignore", "row id", "--no-baselines", "--set", "lam=2", *FEW[2:],
                 "--methods", "ca-fnn")  # fmt: skip
     assert done.exit_code == 0, done.output
-    ((_, command),) = results()["verdict"]["commands"]
+    (_, command), _ = results()["verdict"]["commands"]
     words = shlex.split(command)
     assert words == ["calibayes", "train", "data.csv", "--target", "kind", "--ignore", "row id", *words[7:]]
     assert words[7:] == ["--method", "ca-fnn", "--set", "lam=2"]
@@ -112,7 +112,7 @@ def test_texts_have_logistic_regression_alone_and_its_command(place: Path) -> No
     found = results()
     assert [each["name"] for each in found["contenders"]] == ["logistic regression", "FNN", "FNN + T"]
     assert done.stdout.startswith("Use logistic regression")
-    ((_, command),) = found["verdict"]["commands"]
+    (_, command), _ = found["verdict"]["commands"]
     assert command == "calibayes train notes.csv --target topic --text body --method logistic-regression"
     assert call(*shlex.split(command)[1:], "--folds", "2").exit_code == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 import numpy as np
 import pytest
@@ -35,20 +36,32 @@ def test_the_leader_is_used_when_all_that_is_simpler_is_worse() -> None:
 
 
 def test_the_first_that_is_level_is_used_in_between() -> None:
-    verdict = decide(made_up({"FNN": 0.6, "FNN + T": 0.6, "CA-FNN": 0.501, "CA-BNN + T": 0.4995}))
+    verdict = decide(made_up({"FNN": 0.6, "FNN + T": 0.6, "CA-FNN": 0.5003, "CA-BNN + T": 0.4995}))
     assert (str(verdict.leader), str(verdict.recommended)) == ("CA-BNN + T", "CA-FNN")
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.9, "FNN"), (1.1, "CA-BNN")])
 def test_level_is_within_one_standard_error(factor: float, expected: str) -> None:
-    numbers = made_up({"CA-BNN": 0.4}, test_error=0.01)
-    error = numbers.between(BY_NAME["FNN"], BY_NAME["CA-BNN"]).standard_error
-    assert error > 0.01
+    above = decide(made_up({"CA-BNN": 0.4}, test_error=0.01)).above
+    errors = [each.standard_error for each in above.values()]
+    error = min(above[BY_NAME["FNN"]].standard_error, median(errors))
+    assert min(errors) < error
     worse = dict.fromkeys((str(each) for each in CONTENDERS), 0.7)
     moved = made_up({**worse, "FNN": 0.4 + factor * error, "CA-BNN": 0.4}, test_error=0.01)
     verdict = decide(moved)
     assert str(verdict.recommended) == expected
     assert BY_NAME["FNN"] not in verdict.clearly_worse  # far from what an interval would tell
+
+
+def test_a_method_is_not_level_for_being_erratic() -> None:
+    """Of two that are as far behind, one varies far more from seed to seed than all others."""
+    quiet = made_up({"CA-BNN": 0.45, "FNN": 0.47, "CA-FNN": 0.47}, test_error=0.002)
+    erratic = [0.47 + shift for shift in (-0.2, 0.2, -0.1, 0.1, 0.0)]
+    values = {**quiet.values, BY_NAME["FNN"]: {**quiet.values[BY_NAME["FNN"]], "nll": erratic}}
+    found = decide(Differences(values, quiet.draws))
+    own = found.above[BY_NAME["FNN"]]
+    assert own.value < own.standard_error  # level, if its own error alone counted
+    assert found.recommended == found.leader == BY_NAME["CA-BNN"]
 
 
 def test_the_standard_error_joins_seeds_and_examples() -> None:

@@ -18,6 +18,8 @@ __all__ = ["Advice", "advise", "train_command"]
 _WIDE = 0.05  # nats: if another choice may be better by as much as this, the data have not settled it
 _YOUR_DATA = ("calibayes", "train", "data.csv", "--target", "label")
 _EXTRA = "calibayes grows boosted trees with LightGBM. If it is not installed: pip install 'calibayes[boosting]'"
+_TEMPERATURE = "The temperature is fitted by calibayes train, too."
+_MORE = "To have what is not compared here tried, too (networks with averaged weights, averages of methods):"
 _QUICK = "This was --quick: too little data and training to rely on. Run the same command without it before you decide."
 _ONE_SEED = "One seed says nothing about the chance in training: do not decide by it. More seeds: --seeds 8"
 
@@ -138,11 +140,12 @@ def _training(
     """The commands that make what is recommended, and remarks about them."""
     title = "To train it:" if words is not None else "To train it on data of your own:"
     given = words or _YOUR_DATA
-    if not use.baseline:
-        remarks = ["The temperature is fitted by calibayes train, too."] if use.scaled else []
-        return ((title, train_command(given, use.scheme, _settings_of(comparison, use))),), remarks
-    extra = [_EXTRA] if use.scheme == "boosted-trees" else []
-    return ((title, train_command(given, use.scheme, {})),), extra
+    settings = {} if use.baseline else _settings_of(comparison, use)
+    commands = [(title, train_command(given, use.scheme, settings))]
+    if words is not None:
+        commands.append((_MORE, shlex.join(words)))
+    remarks = [_TEMPERATURE] if use.scaled else [_EXTRA] if use.scheme == "boosted-trees" else []
+    return tuple(commands), remarks
 
 
 def _settings_of(comparison: Comparison, contender: Contender) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 import torch
@@ -41,7 +42,8 @@ NEGLIGIBLE = 0.001  # nats: a tenth of a per cent of the probability of the true
 
 RANKING = (
     "The lowest validation NLL, averaged over seeds, leads. Recommended is the simplest contender with a validation NLL level "
-    "with it: above it by at most one standard error of their difference, paired over seeds and validation examples, or by at "
+    "with it: above it by at most one standard error of their difference, paired over seeds and validation examples (but not "
+    "more than the median of these standard errors, so that an erratic method is not level for being erratic), or by at "
     f"most {NEGLIGIBLE:g}. Simplest are the baselines, then methods with fewer networks, with one set of weights, and without "
     "a calibration term. The test examples have no part in it."
 )
@@ -129,9 +131,12 @@ def is_clearly_worse(above: Estimate) -> bool:
     return above.low > NEGLIGIBLE
 
 
-def _is_level(above: Estimate) -> bool:
-    """Return True if an NLL that is this much above the lowest is level with it."""
-    return above.value <= max(NEGLIGIBLE, above.standard_error)
+def _is_level(above: Estimate, usual_error: float) -> bool:
+    """Return True if an NLL that is this much above the lowest is level with it.
+
+    A standard error of more than ``usual_error`` counts as that: else what varies much would be level more easily.
+    """
+    return above.value <= max(NEGLIGIBLE, min(above.standard_error, usual_error))
 
 
 def decide(validation: Differences) -> Recommendation:
@@ -141,7 +146,8 @@ def decide(validation: Differences) -> Recommendation:
     calibration without accuracy wins. Of contenders that are level, the simplest is recommended: what is simple is cheaper to
     train, to predict with and to explain, and the lowest of several NLLs owes part of its lead to chance. Level is a matter of
     one standard error (the rule of Breiman et al., 1984, for the size of trees), not of an interval that contains zero: on
-    few examples every interval does, and the simplest would be recommended however much worse it looks.
+    few examples every interval does, and the simplest would be recommended however much worse it looks. Nor may a method be
+    recommended because its own standard error is large: beyond the median of all, it does not count.
 
     A contender is called *clearly* worse only if the whole interval of its difference from the leader, corrected for the
     number of contenders, lies above `NEGLIGIBLE`: with enough data any two contenders differ clearly, but a difference in
@@ -151,5 +157,6 @@ def decide(validation: Differences) -> Recommendation:
     if not math.isfinite(validation.mean(leader, "nll")):
         return Recommendation(None, None, {})
     above = {each: validation.between(each, leader) for each in validation.values if each != leader}
-    recommended = next(each for each in validation.values if each == leader or _is_level(above[each]))
+    usual = median(each.standard_error for each in above.values()) if above else 0.0
+    recommended = next(each for each in validation.values if each == leader or _is_level(above[each], usual))
     return Recommendation(leader, recommended, above)
