@@ -72,6 +72,24 @@ def test_scores_that_are_all_the_same_may_differ_by_luck() -> None:
     assert low == pytest.approx(0.5 - (1 - 0.025**0.1) / 2)
 
 
+@pytest.mark.parametrize(("insiders", "outsiders"), [(10, 10), (10, 30), (200, 20)])
+def test_the_interval_of_aupr_for_equal_scores_holds_what_they_may_come_from(insiders: int, outsiders: int) -> None:
+    measured = detection(np.zeros(insiders), np.zeros(outsiders), replicates=5)
+    share = outsiders / (insiders + outsiders)
+    assert measured.aupr == pytest.approx(share)
+    # Samples that are all tied one time in twenty: outsiders that may lie on either side, and insiders on the other.
+    other = 1 - 0.05 ** (1 / (insiders + outsiders))
+    for side in (-1.0, 1.0):
+        low, high = (
+            np.repeat([0.0, end], np.round([10_000 * (1 - other), 10_000 * other]).astype(int)) for end in (-side, side)
+        )
+        large = np.tile(low, insiders), np.tile(high, outsiders)
+        assert measured.aupr_interval.low < average_precision(*large) < measured.aupr_interval.high
+    few, many = (detection(np.zeros(n), np.zeros(n), replicates=5).aupr_interval for n in (20, 2000))
+    assert few.low < many.low < 0.5 < many.high < few.high
+    assert many.high - many.low < 0.005
+
+
 def test_the_detection_probability_of_normal_scores_is_known() -> None:
     generator = np.random.default_rng(2)
     for distance in (0.0, 1.0, 2.0):

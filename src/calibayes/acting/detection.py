@@ -90,6 +90,8 @@ def detection(insiders: Array, outsiders: Array, *, level: float = 0.95, replica
     # Where all replicates agree, the scores may still be separated by luck: at least the exact interval of the share.
     if values[0] == 1:
         ends[0] = Interval(_least_average_precision(len(low), len(high), level), 1.0)
+    elif len(np.unique(np.concatenate((low, high)))) == 1:
+        ends[0] = _average_precision_of_ties(len(low), len(high), level)
     passing = round(values[1] * len(high))
     exact = clopper_pearson(passing, len(high), level)
     ends[1] = Interval(min(ends[1].low, exact.low), max(ends[1].high, exact.high))
@@ -170,6 +172,20 @@ def _least_average_precision(insiders: int, outsiders: int, level: float) -> flo
     alarms, recall = upper_bound(0, insiders, certainty), lower_bound(outsiders, outsiders, certainty)
     ratio = alarms * insiders / outsiders
     return recall - ratio * math.log1p(recall / ratio)
+
+
+def _average_precision_of_ties(insiders: int, outsiders: int, level: float) -> Interval:
+    r"""The interval of the average precision, if all scores are the same.
+
+    By the bounds of Clopper and Pearson, at most a share of $q$ of the outsiders and $a$ of the insiders have other scores.
+    With $n$ insiders and $m$ outsiders, at best these outsiders lie above the tie and these insiders below it. At worst these
+    outsiders lie below all others, which leaves the precision at least where it is at a recall of $1 - q$.
+    """
+    certainty = (3 + level) / 4  # as above
+    apart, alarms = upper_bound(0, outsiders, certainty), upper_bound(0, insiders, certainty)
+    tied = (1 - apart) * outsiders
+    high = apart + (1 - apart) * outsiders / (outsiders + (1 - alarms) * insiders)
+    return Interval(tied / (tied + insiders), high)
 
 
 def fpr_at_tpr(insiders: Floats, outsiders: Floats, tpr: float = 0.95) -> float:
