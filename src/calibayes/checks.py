@@ -85,7 +85,8 @@ def number_of_samples(name: str, value: object) -> int | Literal["mean"]:
 def fraction(name: str, value: float) -> float:
     """``value`` as a float, or an error that names it when it does not lie strictly between 0 and 1."""
     if not is_real(value) or not 0 < value < 1:
-        raise InvalidArgumentError(f"Expected `{name}` to lie between 0 and 1, both excluded, but got {value!r}.")
+        hint = f" For {value:g} %, pass {value / 100:.10g}." if is_real(value) and 2 <= value < 100 else ""
+        raise InvalidArgumentError(f"Expected `{name}` to lie between 0 and 1, both excluded, but got {value!r}.{hint}")
     return float(value)
 
 

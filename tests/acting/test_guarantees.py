@@ -172,9 +172,9 @@ def test_what_is_typed_is_read_and_written_the_same(text: str) -> None:
         ("accuracy=0.9,precision=0.8", "one of accuracy, precision, cost, but got"),
         ("certainty=0.9", "one of accuracy, precision, cost, but got 'certainty=0.9'"),
         ("accuracy=1", "`accuracy`"),
-        ("accuracy=95", "`accuracy`"),
+        ("accuracy=95", r"`accuracy` to lie between 0 and 1, both excluded, but got 95\.0\. For 95 %, pass 0\.95\."),
         ("cost=nan", "`cost` to be a finite number"),
-        ("accuracy=0.9,certainty=1.5", "`certainty`"),
+        ("accuracy=0.9,certainty=1.5", r"`certainty`.* but got 1\.5\.$"),
     ],
 )
 def test_what_cannot_be_certified_is_named(text: str, message: str) -> None:

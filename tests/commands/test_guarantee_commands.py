@@ -147,7 +147,7 @@ def test_confidences_alone_certify_an_accuracy(place: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["train", "data.csv", "--target", "kind", "--sets", "90"], "`sets`"),
+        (["train", "data.csv", "--target", "kind", "--sets", "90"], "but got 90.0. For 90 %, pass 0.9."),
         (["train", "data.csv", "--target", "kind", "--certify", "95"], "Write for example accuracy=0.95"),
         (["train", "data.csv", "--target", "kind", "--set-aside", "0.9"], "from 0.05 to 0.5"),
         (["train", "data.csv", "--target", "kind", "--sets-by-class"], "Expected --sets"),
