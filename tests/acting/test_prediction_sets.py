@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -242,6 +243,11 @@ def test_what_is_refused() -> None:
         conformal_sets(probs, labels, per="group", groups=labels[1:])
     with pytest.raises(InvalidTargetsError):
         conformal_sets(probs, labels + 9)
+    for missing, name in ((None, "None"), (float("nan"), "nan"), (np.float32("nan"), "nan"), (pd.NA, "<NA>"), (pd.NaT, "NaT")):
+        with pytest.raises(
+            InvalidArgumentError, match=rf"name the group of every row, but entry 3 is {name}\. Give rows without"
+        ):
+            conformal_sets(probs, labels, per="group", groups=["a", "b", 1, missing, *"c" * 46])
     sets = conformal_sets(probs, labels)
     with pytest.raises(InvalidArgumentError, match="for 4 classes, but `probs` has 3 columns"):
         sets.predict(torch.full((2, 3), 1 / 3))

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from calibayes.acting.acting_inputs import ActingWarning, read_labelled, read_probabilities
 from calibayes.acting.conformal_scores import LEAST, ConformalScore, ScoreName, chosen_score
-from calibayes.checks import fraction
+from calibayes.checks import fraction, is_real
 from calibayes.errors import InvalidArgumentError, ModelFileError
 from calibayes.metrics.intervals import Interval
 from calibayes.metrics.prediction_arrays import Array
@@ -232,7 +232,18 @@ def group_names(groups: Sequence[Any] | Array, examples: int) -> list[str]:
     values = groups.tolist() if isinstance(groups, Tensor | np.ndarray) else list(groups)
     if len(values) != examples:
         raise InvalidArgumentError(f"Expected `groups` to have one entry for each of {examples} rows, but got {len(values)}.")
+    for row, value in enumerate(values):
+        if _is_missing(value):
+            raise InvalidArgumentError(
+                f"Expected `groups` to name the group of every row, but entry {row} is {value}. Give rows without a group "
+                "one of their own, such as 'unknown', or leave them out."
+            )
     return [str(value) for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas' NA cannot be compared, not even with itself.
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or (is_real(value) and value != value)
 
 
 def _rank(n: int, level: float) -> int:
