@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,18 @@ def test_outsiders_are_farther_away(method: str) -> None:
     distance = FeatureDistance.fit(posterior, x, labels, method=method)  # type: ignore[arg-type]
     near, far = distance.scores(centres[labels] + 0.5 * torch.randn(300, 4)), distance.scores(4 * torch.randn(200, 4) - 3)
     assert cb.acting.detection(near, far).auroc > 0.85
+
+
+@pytest.mark.parametrize(("x", "wrong"), [((40, 4), (5, 7)), ((40, 3, 8, 8), (5, 8, 8, 3))])
+def test_inputs_of_another_width_are_named(x: tuple[int, ...], wrong: tuple[int, ...]) -> None:
+    images = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 3))
+    posterior = cb.Point(network() if len(x) == 2 else images)
+    distance = FeatureDistance.fit(posterior, torch.randn(x))
+    for scores in (distance.scores, Energy.fit(posterior).scores):
+        with pytest.raises(
+            DataError, match=rf"does not fit inputs of shape {re.escape(str(list(wrong)))}\. Pass inputs of the same"
+        ):
+            scores(torch.randn(wrong))
 
 
 def test_what_is_refused() -> None:

@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 
+_MISFITS = ("shapes cannot be multiplied", "channels, but got", "size mismatch, got input")
+
+
 def logits_of(output: Any, examples: int) -> Tensor:
     """The logits ``[n, K]`` in a network's output: the output itself, or its ``logits``; half precision is widened."""
     logits = output if isinstance(output, Tensor) else getattr(output, "logits", None)
@@ -101,5 +104,11 @@ def explained(error: Exception, inputs: Any, dtype: torch.dtype) -> Exception:
         return DataError(
             "Batch norm met a batch of one example. Choose a larger batch size, or `drop_last` for a DataLoader whose last "
             f"batch has a single one. ({error})"
+        )
+    shapes = [list(tensor.shape) for tensor in tensors_in(inputs)]
+    if shapes and any(sign in str(error) for sign in _MISFITS):
+        return DataError(
+            f"A layer of the network does not fit inputs of shape {shapes[0]}. Pass inputs of the same size as in "
+            f"training, with their axes in the same order. ({error})"
         )
     return error
