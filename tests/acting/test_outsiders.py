@@ -133,6 +133,15 @@ def test_inputs_of_another_width_are_named(x: tuple[int, ...], wrong: tuple[int,
             scores(torch.randn(wrong))
 
 
+def test_neighbours_that_were_not_asked_for_are_as_many_as_there_are() -> None:
+    posterior = cb.Point(network())
+    assert FeatureDistance.fit(posterior, inputs(1)).neighbours == 1
+    assert FeatureDistance.fit(posterior, inputs(1)).scores(inputs(1)) == pytest.approx(0, abs=1e-6)
+    assert FeatureDistance.fit(posterior, inputs(300)).neighbours == 10
+    with pytest.raises(InvalidArgumentError, match="`neighbours` to be at most 1, but got 10"):
+        FeatureDistance.fit(posterior, inputs(1), neighbours=10)
+
+
 def test_what_is_refused() -> None:
     probs = torch.full((3, 2), 0.5)
     with pytest.raises(InvalidArgumentError, match=r"pass what `calibayes.predict"):

@@ -29,6 +29,7 @@ from calibayes.wording import did_you_mean
 __all__ = ["DistanceMethod", "FeatureDistance", "features_of"]
 
 DistanceMethod = Literal["knn", "mahalanobis"]
+_NEIGHBOURS = 10
 _BLOCK = 1 << 24  # distances computed at a time
 
 
@@ -99,7 +100,7 @@ class FeatureDistance:
         labels: Array | None = None,
         *,
         method: DistanceMethod = "knn",
-        neighbours: int = 10,
+        neighbours: int | None = None,
     ) -> FeatureDistance:
         """Learn where the training data lie in a posterior's features.
 
@@ -108,14 +109,14 @@ class FeatureDistance:
             x: training inputs; for an honest score of new examples, those that trained the network will do.
             labels: their classes, for ``"mahalanobis"``.
             method: of the distance.
-            neighbours: the $k$ of the $k$-th nearest.
+            neighbours: the $k$ of the $k$-th nearest, 10 by default, or the number of examples if that is smaller.
         """
         made = cls.from_features(features_of(posterior, x), labels, method=method, neighbours=neighbours)
         return cls(made.method, made.centres, made.whitening, made.neighbours, posterior)
 
     @classmethod
     def from_features(
-        cls, features: Array, labels: Array | None = None, *, method: DistanceMethod = "knn", neighbours: int = 10
+        cls, features: Array, labels: Array | None = None, *, method: DistanceMethod = "knn", neighbours: int | None = None
     ) -> FeatureDistance:
         """Learn from features ``[n, d]`` that were computed elsewhere; arguments as `fit`.
 
@@ -130,8 +131,9 @@ class FeatureDistance:
             raise InvalidArgumentError(f"Unknown `method` {method!r}. {did_you_mean(method, get_args(DistanceMethod))}")
         rows = read_features(features)
         if method == "knn":
-            positive_integer("neighbours", neighbours, most=len(rows))
-            return cls(method, _unit(rows), None, neighbours)
+            default = min(_NEIGHBOURS, len(rows))
+            nearest = default if neighbours is None else positive_integer("neighbours", neighbours, most=len(rows))
+            return cls(method, _unit(rows), None, nearest)
         classes = torch.zeros(len(rows), dtype=torch.long) if labels is None else as_tensor("labels", labels).long()
         if classes.shape != (len(rows),):
             raise InvalidArgumentError(f"Expected {len(rows)} `labels`, but got {list(classes.shape)}.")
