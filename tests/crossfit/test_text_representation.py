@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from calibayes import METHODS, predict
+from calibayes.checked_fields import Fields
 from calibayes.crossfit import CrossFit, NetworkLearner, stratified_folds, text_representation
 from calibayes.crossfit.contenders import learner_for
 from calibayes.errors import DataError
 from calibayes.files import DataSettings, load
-from calibayes.files.checked_fields import Fields
 from calibayes.files.model import Model
 from calibayes.files.network_description import plan_of
 from calibayes.files.text_coding import TextCoding, fit_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from calibayes.files.checked_fields import Fields
+from calibayes.checked_fields import Fields
 from calibayes.files.networks import NetworkPlan
 from calibayes.files.table_coding import TableCoding
 from calibayes.files.table_columns import CategoryColumn, DateColumn, NumberColumn

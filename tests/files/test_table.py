@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from calibayes.checked_fields import Fields
 from calibayes.errors import DataError
-from calibayes.files.checked_fields import Fields
 from calibayes.files.settings import DataSettings
 from calibayes.files.table_coding import TableCoding, fit_table
 from calibayes.tables import frame_block

@@ -8,11 +8,12 @@ often as promised.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import torch
 from torch import Tensor
 
+from calibayes.checked_fields import Fields
 from calibayes.checks import integer, is_real, non_negative_integer
 from calibayes.errors import InvalidArgumentError
 from calibayes.randomness import derived_seed
@@ -93,6 +94,16 @@ class ConformalScore:
     def to_dict(self) -> dict[str, Any]:
         """The settings in plain values."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, fields: Fields) -> Self:
+        """Check and return what `to_dict` described."""
+        return cls(
+            name=fields.text("name", get_args(ScoreName)),  # type: ignore[arg-type]
+            seed=None if fields.is_none("seed") else fields.seed("seed"),
+            penalty=fields.number("penalty", least=0),
+            free_ranks=fields.size("free_ranks", 0),
+        )
 
     def _shares(self, probs: Tensor) -> Tensor:
         """$u$ of each example, ``[n, 1]``.

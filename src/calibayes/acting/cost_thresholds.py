@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -13,8 +14,9 @@ from torch import Tensor
 from calibayes.acting.acting_inputs import read_labelled, read_numbers
 from calibayes.acting.decisions import read_costs
 from calibayes.acting.risk_tests import betting_p_value, binomial_p_value, walk_down
+from calibayes.checked_fields import Fields
 from calibayes.checks import fraction, is_real
-from calibayes.errors import InvalidArgumentError, ModelFileError
+from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.predictive import Predictive
 from calibayes.randomness import derived_seed
@@ -84,10 +86,16 @@ class CostThreshold:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` described."""
-        if values.get("kind") != _KIND:
-            raise ModelFileError(f"Expected a description of the kind {_KIND!r}, but got {values.get('kind')!r}.")
-        plain = {name: value for name, value in values.items() if name != "kind"}
-        return cls(**plain | {"mean_cost": float("nan") if plain["mean_cost"] is None else plain["mean_cost"]})
+        fields = Fields.described(values, _KIND)
+        rows = fields.size("rows", 1)
+        return cls(
+            value=None if fields.is_none("value") else fields.number("value"),
+            cost=fields.number("cost"),
+            certainty=fields.fraction("certainty"),
+            rows=rows,
+            answered=fields.size("answered", 0, rows),
+            mean_cost=math.nan if fields.is_none("mean_cost") else fields.number("mean_cost"),
+        )
 
 
 def certify_cost(
@@ -120,7 +128,7 @@ def certify_cost(
         >>> round(threshold.value, 2), threshold.mean_cost < 0.3
         (0.8, True)
     """
-    fraction("certainty", certainty)
+    certainty = fraction("certainty", certainty)
     values, targets = read_labelled(probs, labels)
     matrix, _ = read_costs(costs, values.shape[1], None, None)
     lowest, highest = float(matrix.min()), float(matrix.max())

@@ -21,8 +21,9 @@ from torch import Tensor
 
 from calibayes.acting.acting_inputs import as_tensor, read_labelled, read_probabilities
 from calibayes.acting.conformal_scores import ConformalScore, ScoreName, chosen_score
+from calibayes.checked_fields import Fields
 from calibayes.checks import fraction
-from calibayes.errors import InvalidArgumentError, ModelFileError
+from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.prediction_arrays import Array
 
 __all__ = ["CrossConformalSets", "cross_conformal_sets"]
@@ -99,10 +100,11 @@ class CrossConformalSets:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` described."""
-        if values.get("kind") != _KIND:
-            raise ModelFileError(f"Expected a description of the kind {_KIND!r}, but got {values.get('kind')!r}.")
-        scores = tuple(torch.tensor(each, dtype=torch.float64) for each in values["fold_scores"])
-        return cls(float(values["level"]), scores, int(values["classes"]), ConformalScore(**values["score"]))
+        fields = Fields.described(values, _KIND)
+        scores = tuple(torch.tensor(each, dtype=torch.float64) for each in fields.number_rows("fold_scores", None, None))
+        if len(scores) < 2 or any(not len(each) or bool((each.diff() < 0).any()) for each in scores):
+            raise fields.wrong("fold_scores", "two lists or more, each of scores in ascending order")
+        return cls(fields.fraction("level"), scores, fields.size("classes", 2), ConformalScore.of(fields.inside("score")))
 
 
 def cross_conformal_sets(

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from calibayes.acting.acting_inputs import ActingWarning, read_labelled, read_probabilities
 from calibayes.acting.conformal_scores import LEAST, ConformalScore, ScoreName, chosen_score
+from calibayes.checked_fields import Fields
 from calibayes.checks import fraction, is_real
-from calibayes.errors import InvalidArgumentError, ModelFileError
+from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.predictive import Predictive
@@ -141,17 +142,22 @@ class PredictionSets:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` described."""
-        if values.get("kind") != _KIND:
-            raise ModelFileError(f"Expected a description of the kind {_KIND!r}, but got {values.get('kind')!r}.")
-        thresholds = [math.inf if each is None else float(each) for each in values["thresholds"]]
+        fields = Fields.described(values, _KIND)
+        per: Per = fields.text("per", get_args(Per))  # type: ignore[assignment]
+        classes, groups = fields.size("classes", 2), fields.texts("groups")
+        parts = {"all": 1, "class": classes, "group": len(groups)}[per]
+        thresholds, counts = fields.numbers("thresholds", none=math.inf), fields.sizes("counts", None, least=0)
+        for name, each in (("thresholds", thresholds), ("counts", counts)):
+            if len(each) != parts:
+                raise fields.wrong(name, f"a list of {parts:,}, as {per!r} says")
         return cls(
-            level=float(values["level"]),
+            level=fields.fraction("level"),
             thresholds=torch.tensor(thresholds, dtype=torch.float64),
-            counts=tuple(values["counts"]),
-            classes=int(values["classes"]),
-            score=ConformalScore(**values["score"]),
-            per=values["per"],
-            groups=tuple(values["groups"]),
+            counts=counts,
+            classes=classes,
+            score=ConformalScore.of(fields.inside("score")),
+            per=per,
+            groups=groups,
         )
 
     def _of_groups(self, groups: Sequence[Any] | Array, examples: int) -> Tensor:

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibayes.acting.acting_inputs import read_numbers
+from calibayes.checked_fields import Fields
 from calibayes.checks import fraction, non_negative_integer
-from calibayes.errors import ModelFileError
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.randomness import derived_seed
 
@@ -89,11 +89,14 @@ class ShiftMonitor:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a monitor from what `to_dict` returned; it goes on as if it had never stopped."""
-        if values.get("kind") != _KIND:
-            raise ModelFileError(f"Expected a description of the kind {_KIND!r}, but got {values.get('kind')!r}.")
-        monitor = cls(np.array(values["bag"]), values["level"], seed=values["seed"])
-        monitor._accounts = np.array(values["accounts"])
-        monitor.seen, monitor.highest, monitor.alarm_at = values["seen"], values["highest"], values["alarm_at"]
+        fields = Fields.described(values, _KIND)
+        bag, seen = fields.numbers("bag"), fields.size("seen", 0)
+        if len(bag) <= seen:
+            raise fields.wrong("bag", f"a list of more numbers than the {seen:,} that the monitor has seen")
+        monitor = cls(np.array(bag), fields.fraction("level"), seed=fields.seed("seed", 0))
+        monitor._accounts = fields.array("accounts", monitor._accounts.shape)
+        monitor.seen, monitor.highest = seen, fields.number("highest", positive=True)
+        monitor.alarm_at = None if fields.is_none("alarm_at") else fields.size("alarm_at", 1, seen)
         return monitor
 
     def _p_value(self, value: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from torch import Tensor
@@ -19,14 +19,17 @@ from calibayes.acting.acting_inputs import (
 )
 from calibayes.acting.exact_bounds import clopper_pearson, error_free_rows
 from calibayes.acting.risk_tests import binomial_p_value, walk_down
+from calibayes.checked_fields import Fields
 from calibayes.checks import fraction
-from calibayes.errors import InvalidArgumentError, ModelFileError
+from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.predictive import Predictive
 from calibayes.wording import counted
 
 __all__ = ["ClassThresholds", "Threshold", "certify_class_thresholds", "certify_threshold"]
+
+Measure = Literal["accuracy", "precision"]
 
 _KIND, _CLASSES_KIND = "threshold", "class-thresholds"
 
@@ -51,7 +54,7 @@ class Threshold:
     rows: int
     answered: int
     errors: int
-    measure: Literal["accuracy", "precision"] = "accuracy"
+    measure: Measure = "accuracy"
 
     @classmethod
     def fit(cls, probs: Array | Predictive, labels: Array, accuracy: float = 0.95, certainty: float = 0.9) -> Threshold:
@@ -110,7 +113,21 @@ class Threshold:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` described."""
-        return cls(**_without_kind(values, _KIND))
+        return cls._of(Fields.described(values, _KIND))
+
+    @classmethod
+    def _of(cls, fields: Fields) -> Self:
+        rows = fields.size("rows", 0)
+        answered = fields.size("answered", 0, rows)
+        return cls(
+            value=None if fields.is_none("value") else fields.number("value", least=0),
+            accuracy=fields.fraction("accuracy"),
+            certainty=fields.fraction("certainty"),
+            rows=rows,
+            answered=answered,
+            errors=fields.size("errors", 0, answered),
+            measure=fields.text("measure", get_args(Measure)),  # type: ignore[arg-type]
+        )
 
 
 @dataclass(frozen=True)
@@ -164,8 +181,9 @@ class ClassThresholds:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild what `to_dict` described."""
-        plain = _without_kind(values, _CLASSES_KIND)
-        return cls(tuple(Threshold.from_dict(each) for each in plain["thresholds"]), float(plain["certainty"]))
+        fields = Fields.described(values, _CLASSES_KIND)
+        each = fields.each("thresholds")
+        return cls(tuple(Threshold._of(one) for one in each), fields.fraction("certainty"))
 
 
 def certify_threshold(confidence: Array, correct: Array, accuracy: float = 0.95, certainty: float = 0.9) -> Threshold:
@@ -191,7 +209,7 @@ def certify_threshold(confidence: Array, correct: Array, accuracy: float = 0.95,
         No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. It takes at least 45
         error-free rows above a threshold to certify it.
     """
-    fraction("accuracy", accuracy), fraction("certainty", certainty)
+    accuracy, certainty = fraction("accuracy", accuracy), fraction("certainty", certainty)
     values = read_numbers("confidence", confidence, unit=True)
     right = read_correct(correct, len(values))
     return _certified(values, right, accuracy, certainty, "accuracy")
@@ -216,7 +234,7 @@ def certify_class_thresholds(
         >>> thresholds.values, thresholds.thresholds[1].rows_needed
         ([0.0, None], 59)
     """
-    fraction("precision", precision), fraction("certainty", certainty)
+    precision, certainty = fraction("precision", precision), fraction("certainty", certainty)
     values, targets = read_labelled(probs, labels)
     confidence, decision = values.clamp_max(1.0).max(-1)
     each = 1 - (1 - certainty) / values.shape[1]
@@ -234,7 +252,7 @@ def _certified(
     right: Tensor,
     accuracy: float,
     certainty: float,
-    measure: Literal["accuracy", "precision"],
+    measure: Measure,
 ) -> Threshold:
     scores, correct = confidence.numpy(), right.numpy()
     limit, budget = 1 - accuracy, 1 - certainty
@@ -251,9 +269,3 @@ def _certified(
         return Threshold(None, accuracy, certainty, len(scores), 0, 0, measure)
     wrong = int(errors[certified.answered])
     return Threshold(certified.threshold, accuracy, certainty, len(scores), certified.answered, wrong, measure)
-
-
-def _without_kind(values: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    if values.get("kind") != kind:
-        raise ModelFileError(f"Expected a description of the kind {kind!r}, but got {values.get('kind')!r}.")
-    return {name: value for name, value in values.items() if name != "kind"}

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from calibayes.checked_fields import Fields
 from calibayes.errors import DataError
-from calibayes.files.checked_fields import Fields
 from calibayes.files.read_rows import FILE
 from calibayes.files.settings import DataSettings
 from calibayes.tables import RowBlock

@@ -15,9 +15,9 @@ from typing import Any
 from safetensors import SafetensorError
 from torch import Tensor
 
+from calibayes.checked_fields import Fields
 from calibayes.checkpoint import as_tree, from_tree
 from calibayes.errors import CalibayesError, DataError, ModelFileError
-from calibayes.files.checked_fields import Fields
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.input_predictor import InputPredictor
 from calibayes.files.networks import NetworkPlan, check_weights_fit

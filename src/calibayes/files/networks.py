@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from calibayes.checked_fields import Fields
 from calibayes.errors import ModelFileError
-from calibayes.files.checked_fields import Fields
 from calibayes.networks import MLP, Normalize, SmallCNN, TextCNN, WordBag, resnet20
 from calibayes.networks.boosted_trees import BoostedTrees
 from calibayes.networks.head_dropout import with_dropout

@@ -12,8 +12,8 @@ from torch import Tensor
 from calibayes.acting.guarantee_request import CertifyRequest, CostTable, GuaranteeRequest
 from calibayes.acting.guarantees import Guarantees, calibrate_guarantees
 from calibayes.acting.outsiders import outsider_scores
+from calibayes.checked_fields import Fields
 from calibayes.crossfit import MOST_SET_ASIDE
-from calibayes.files.checked_fields import Fields
 from calibayes.predictive import Predictive
 
 __all__ = ["ROUNDING", "SetAsideRows"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibayes.files.checked_fields import Fields
+from calibayes.checked_fields import Fields
 from calibayes.tables import RowBlock
 from calibayes.tables.dates import DATE_PARTS, date_parts
 from calibayes.tables.numbers import label_key

@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
+from calibayes.checked_fields import Fields
 from calibayes.data.word_indices import frequent_words, sequences, word_places
 from calibayes.errors import DataError
-from calibayes.files.checked_fields import Fields
 from calibayes.files.settings import DataSettings
 from calibayes.tables import RowBlock
 from calibayes.wording import listed
