@@ -14,7 +14,8 @@ from scipy import stats
 from tests.metrics.simulated import classifier
 
 from calibayes.acting import ClassThresholds, Threshold, certify_class_thresholds, certify_threshold
-from calibayes.acting.risk_tests import binomial_p_value, tolerated_errors
+from calibayes.acting.exact_bounds import error_free_rows
+from calibayes.acting.risk_tests import binomial_p_value, first_tests, tolerated_errors
 from calibayes.errors import InvalidArgumentError, ModelFileError
 
 Floats = npt.NDArray[np.float64]
@@ -183,10 +184,46 @@ def test_none_is_an_answer_that_says_what_it_would_take() -> None:
     assert "at least 45 error-free rows" in few.statement
     assert not few.answers(torch.ones(3)).any()
     bad = certify_threshold(torch.rand(500), torch.arange(500) % 2)
-    assert "too many errors. It takes at least 45 error-free rows" in bad.statement
+    assert "too many of the most confident rows are wrong. Ties aside, the tests start at the most confident" in bad.statement
     sixty = certify_threshold(torch.linspace(1, 0, 300), torch.arange(300) < 60)  # right above, wrong below
     assert sixty.value is None
     assert sixty.rows_needed == 45
+    assert sixty.statement == (
+        "No threshold can be certified for an accuracy of 95 % with certainty 90 %: too many of the most confident rows are "
+        "wrong. Ties aside, the tests start at the most confident 77 of 300 rows, a number fixed in advance, of which at most "
+        "1 may be wrong. More calibration rows (`--set-aside` in `train`) or a lower accuracy or certainty may help."
+    )
+    assert "can show" not in Threshold(None, 0.95, 0.9, 0, 0, 0).statement
+
+
+@pytest.mark.parametrize(("rows", "accuracy"), [(45, 0.95), (60, 0.95), (300, 0.95), (1500, 0.95), (5000, 0.99), (40, 0.8)])
+def test_the_errors_that_the_message_allows_are_those_that_certify(rows: int, accuracy: float) -> None:
+    """As many wrong rows as it says at the top of a start certify a threshold, and one more in every start certifies none."""
+    confidence = np.linspace(1, 0.1, rows)
+    starts = first_tests(rows, lambda part: error_free_rows(accuracy, 1 - part), 1 - accuracy, 0.1)
+
+    def certified(errors: list[int]) -> Threshold:
+        """With the last rows of each start wrong, and all below the last start."""
+        correct = np.arange(rows) < starts[-1][0]
+        for (count, _), before, wrong in zip(starts, [0, *errors], errors, strict=False):
+            correct[count - (wrong - before) : count] = False
+        return certify_threshold(confidence, correct, accuracy)
+
+    allowed = [errors for _, errors in starts]
+    none = certified([errors + 1 for errors in allowed])
+    assert none.value is None
+    for count, errors in starts:
+        assert f"{count:,}" in none.statement
+        assert f"{errors:,}" in none.statement
+    for place in range(len(starts)):
+        assert certified([errors + (index != place) for index, errors in enumerate(allowed)]).certified
+
+
+def test_the_accuracy_that_few_rows_can_show_is_certified_and_no_higher_one() -> None:
+    few = certify_threshold(torch.ones(30), torch.ones(30))
+    assert "; 30 can show at most 92.6 %. More calibration rows" in few.statement
+    assert certify_threshold(torch.ones(30), torch.ones(30), 0.926).certified
+    assert not certify_threshold(torch.ones(30), torch.ones(30), 0.927).certified
 
 
 def test_one_row_or_thousands_are_counted_as_people_count() -> None:

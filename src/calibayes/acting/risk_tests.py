@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Certified", "betting_p_value", "binomial_p_value", "tolerated_errors", "walk_down"]
+__all__ = ["Certified", "betting_p_value", "binomial_p_value", "first_tests", "tolerated_errors", "walk_down"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,6 +89,19 @@ def tolerated_errors(rows: int, limit: float, budget: float) -> int:
     most = math.ceil(limit * rows) + 1
     passed = np.asarray(bdtr(np.arange(most), rows, limit)) <= budget
     return int(passed.sum()) - 1
+
+
+def first_tests(rows: int, least: Callable[[float], int], limit: float, budget: float) -> list[tuple[int, int]]:
+    """Return where the walk starts: at how many of the highest scores, and how many errors each start tolerates among them.
+
+    If no threshold is certified, every one of them had more errors, unless scores tied. Arguments as for `walk_down`.
+
+    Examples:
+        >>> from calibayes.acting.exact_bounds import error_free_rows
+        >>> first_tests(300, lambda part: error_free_rows(0.95, 1 - part), 0.05, 0.1)
+        [(77, 1)]
+    """
+    return [(count, tolerated_errors(count, limit, own)) for count, own in _sequence(rows, least, limit, budget) if own > 0]
 
 
 def walk_down(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -18,14 +19,14 @@ from calibayes.acting.acting_inputs import (
     read_probabilities,
 )
 from calibayes.acting.exact_bounds import clopper_pearson, error_free_rows
-from calibayes.acting.risk_tests import binomial_p_value, walk_down
+from calibayes.acting.risk_tests import binomial_p_value, first_tests, walk_down
 from calibayes.checked_fields import Fields
 from calibayes.checks import fraction
 from calibayes.errors import InvalidArgumentError
 from calibayes.metrics.intervals import Interval
 from calibayes.metrics.prediction_arrays import Array
 from calibayes.predictive import Predictive
-from calibayes.wording import counted
+from calibayes.wording import counted, joined
 
 __all__ = ["ClassThresholds", "Threshold", "certify_class_thresholds", "certify_threshold"]
 
@@ -93,17 +94,33 @@ class Threshold:
         article = "an" if self.measure == "accuracy" else "a"
         target = f"{self.measure} of {100 * self.accuracy:.4g} % with certainty {100 * self.certainty:.4g} %"
         if self.value is None:
-            few = f"there {'is' if self.rows == 1 else 'are'} only {counted(self.rows, 'row')}"
-            why = few if self.rows < self.rows_needed else "there are too many errors"
             return (
-                f"No threshold can be certified for {article} {target}: {why}. "
-                f"It takes at least {self.rows_needed:,} error-free rows above a threshold to certify it."
+                f"No threshold can be certified for {article} {target}: {self._obstacle} More calibration rows (`--set-aside` "
+                f"in `train`) or a lower {self.measure} or certainty may help."
             )
         which = f"Decisions of a confidence above {self.value:.6g}" if self.value > 0 else "All decisions"
         wrong = f"{self.errors:,} {'was' if self.errors == 1 else 'were'} wrong"
         return (
             f"{which} have at least the asked {target}. In the calibration rows these "
             f"are {self.answered:,} of {self.rows:,} ({100 * self.coverage:.1f} %), of which {wrong}."
+        )
+
+    @property
+    def _obstacle(self) -> str:
+        if self.rows < self.rows_needed:
+            most = (1 - self.certainty) ** (1 / self.rows) if self.rows else 0.0
+            shown = f"; {self.rows:,} can show at most {math.floor(1000 * most) / 10:g} %" if most else ""
+            return (
+                f"there {'is' if self.rows == 1 else 'are'} only {counted(self.rows, 'row')}. It takes at least "
+                f"{self.rows_needed:,} error-free rows above a threshold to certify it{shown}."
+            )
+        starts = first_tests(self.rows, _least(self.accuracy), 1 - self.accuracy, 1 - self.certainty)
+        counts, errors = (joined([f"{number:,}" for number in numbers]) for numbers in zip(*starts, strict=True))
+        several = len(starts) > 1
+        return (
+            f"too many of the most confident rows are wrong. Ties aside, the tests start at the most confident {counts} of "
+            f"{self.rows:,} rows, {'numbers' if several else 'a number'} fixed in advance, of which at most {errors} may be "
+            f"wrong{', respectively' if several else ''}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -207,7 +224,8 @@ def certify_threshold(confidence: Array, correct: Array, accuracy: float = 0.95,
         (0.69, 0.62)
         >>> print(certify_threshold(confidence[-30:], confidence[-30:] > 0.7).statement)
         No threshold can be certified for an accuracy of 95 % with certainty 90 %: there are only 30 rows. It takes at least 45
-        error-free rows above a threshold to certify it.
+        error-free rows above a threshold to certify it; 30 can show at most 92.6 %. More calibration rows (`--set-aside` in
+        `train`) or a lower accuracy or certainty may help.
     """
     accuracy, certainty = fraction("accuracy", accuracy), fraction("certainty", certainty)
     values = read_numbers("confidence", confidence, unit=True)
@@ -261,7 +279,7 @@ def _certified(
     certified = walk_down(
         scores,
         lambda _, answered, __: binomial_p_value(int(errors[answered]), answered, limit),
-        lambda part: error_free_rows(accuracy, 1 - part),
+        _least(accuracy),
         limit,
         budget,
     )
@@ -269,3 +287,8 @@ def _certified(
         return Threshold(None, accuracy, certainty, len(scores), 0, 0, measure)
     wrong = int(errors[certified.answered])
     return Threshold(certified.threshold, accuracy, certainty, len(scores), certified.answered, wrong, measure)
+
+
+def _least(accuracy: float) -> Callable[[float], int]:
+    """The smallest number of rows that can certify an accuracy with part of the budget."""
+    return lambda part: error_free_rows(accuracy, 1 - part)
