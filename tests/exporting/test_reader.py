@@ -65,8 +65,16 @@ def test_values_that_are_no_texts() -> None:
 
 def test_a_text_that_is_no_number() -> None:
     described = described_rows(TableCoding(COLUMNS, raw=True), TableOptions())
-    with pytest.raises(ValueError, match="'1,5' is not a number"):
-        reader.row_inputs(described, [{**records(CELLS)[0], "size": "1,5"}])
+    good = records(CELLS)[0]
+    with pytest.raises(ValueError, match=r"^Row 2, column 'size': '1,5' is not a number"):
+        reader.row_inputs(described, [good, {**good, "size": "1,5"}])
+
+
+def test_a_text_that_is_no_date() -> None:
+    described = described_rows(TableCoding(COLUMNS, raw=True), TableOptions())
+    good = records(CELLS)[0]
+    with pytest.raises(ValueError, match=r"^Row 1, column 'seen': '31\.1\.2024' is not a date\. Write it like 2024-12-31"):
+        reader.row_inputs(described, [{**good, "seen": "31.1.2024"}, good])
 
 
 @pytest.mark.parametrize("decimal", [".", ","])

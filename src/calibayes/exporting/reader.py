@@ -114,7 +114,7 @@ def _table(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) ->
 def _converted(cells: Sequence[Any], name: str, convert: Callable[[Any], Sequence[float]]) -> list[Sequence[float]]:
     """The numbers of each cell; errors say which cell it was."""
     found = []
-    for place, cell in enumerate(cells):
+    for place, cell in enumerate(cells, start=1):
         try:
             found.append(convert(cell))
         except (ValueError, TypeError) as error:
@@ -181,7 +181,10 @@ def _moment(cell: Any, date_format: str | None) -> datetime | None:
             return datetime.strptime(text, date_format)
         except ValueError:
             pass
-    return datetime.fromisoformat(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{cell!r} is not a date. Write it like 2024-12-31 or 2024-12-31 23:59.") from None
 
 
 def _texts(description: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> np.ndarray:
