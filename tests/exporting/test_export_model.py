@@ -121,6 +121,16 @@ def test_the_card_has_data_scores_reliability_and_settings(guaranteed: Model, tm
     assert 'certify = "accuracy=0.9,certainty=0.8"' in card
     properties = {each.key: each.value for each in onnx.load(done.path).metadata_props}
     assert properties["card"] == card
+    abstained = sum(each["abstain"] for each in Classifier(done.path).predict(_records(data)))
+    assert f"Of the rows given at export, it abstains on {abstained} of 60 ({abstained / 60:.1%}".replace("%", " %") in card
+
+
+def test_the_card_says_if_every_row_is_left_without_a_decision(guaranteed: Model, tmp_path: Path) -> None:
+    data = write_csv(tmp_path / "new.csv", rows(60, seed=8))
+    card = export_model(guaranteed, tmp_path / "model.onnx", check=data, certify="accuracy=0.9999").card.read_text()
+    assert "No threshold can be certified for an accuracy of 99.99 %" in card
+    assert "\nSo it abstains on every row.\n" in card
+    assert "it abstains on 60 of 60 (100.0 %)" in card
 
 
 def test_the_settings_of_the_card_are_toml(tmp_path: Path) -> None:

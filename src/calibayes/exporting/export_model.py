@@ -148,6 +148,8 @@ def _abstains(model: Model, actions: RowActions) -> list[str]:
     found += [] if actions.costs is None else [f"It decides by the least expected cost among {listed(actions.costs.actions)}."]
     if not actions.abstains:
         found.append("It never abstains: no threshold was exported.")
+    elif actions.decides_nothing:
+        found.append("So it abstains on every row.")
     elif actions.below is not None:
         found.append(f"It abstains below a confidence of {actions.below:g}, which was set by hand: nothing is guaranteed.")
     return found

@@ -164,11 +164,14 @@ def _completed(
 ) -> ModelCard:
     """Add what is known of the file, and the scores of labelled rows, which are those of the file itself."""
     if plan.labelled is not None:
-        probs = run_in_batches(runner(data, kind), plan.labelled.tensors)["probs"].double()
-        labels = plan.labelled.labels
+        outputs_of_rows = run_in_batches(runner(data, kind), plan.labelled.tensors)
+        probs, labels = outputs_of_rows["probs"].double(), plan.labelled.labels
         found = score_lines(scores_of_rows(probs, labels, plan.classes), "the rows given at export, by this file")
         card = replace(card, scores=[*card.scores, *found])
         card = replace(card, reliability=[*card.reliability, *reliability_lines(probs, labels, "the rows given at export")])
+        if abstained := int(outputs_of_rows["abstain"].sum()):
+            share = f"{abstained:,} of {len(labels):,} ({100 * abstained / len(labels):.1f} %)"
+            card = replace(card, abstains=[*card.abstains, f"Of the rows given at export, it abstains on {share}."])
     members = plan.posterior.members
     kinds = listed(dict.fromkeys(type(member).__name__ for member in members))
     predicts = f"A prediction averages {counted(len(members), 'member')} ({kinds}), samples: {plan.samples}, seed {plan.seed}."

@@ -98,7 +98,7 @@ class RowActions:
         if model.set_aside is not None and not request.empty:
             self.guarantees = model.set_aside.guarantees(request, seed=model.seed)
             self.notes += [*self.guarantees.statements(model.classes), *self.guarantees.notes]
-            if _certifies_nothing(self.guarantees.threshold):
+            if self.decides_nothing:
                 self.notes.append(
                     "So every row is left without a decision. Ask for less with --certify, or set a threshold by hand: "
                     "--abstain-below."
@@ -112,6 +112,11 @@ class RowActions:
         """True if some rows may be left without a decision."""
         certified = self.guarantees is not None and self.guarantees.threshold is not None
         return self.below is not None or certified or (self.costs is not None and self.costs.abstain_cost is not None)
+
+    @property
+    def decides_nothing(self) -> bool:
+        """True if every row is left without a decision, because no threshold could be certified."""
+        return self.guarantees is not None and _certifies_nothing(self.guarantees.threshold)
 
     def probs(self, predictive: Predictive) -> Tensor:
         """Return the probabilities to decide by, with or without the temperature."""
