@@ -86,6 +86,15 @@ def test_wrong_rows_other_columns_and_missing_cells_are_those_of_one_request() -
     assert [place for place, each in enumerate(found) if not isinstance(each, str) and each[1]] == [3, 4]
 
 
+def test_notes_on_cells_are_those_of_one_request_and_rows_are_encoded_at_once() -> None:
+    bodies = [row(1), row(2, "green"), row(3), row(None), row(4, "red") + row(5, "green")]
+    (found, runs), (expected, _) = answers(bodies, together=True), answers(bodies, together=False)
+    assert found == expected
+    assert runs == 1
+    assert [len(notes) for _, notes in found] == [0, 1, 0, 1, 0]
+    assert "column 'colour' are not among the frequent categories of the training data, like 'green'" in found[1][1][0]
+
+
 def test_many_rows_are_encoded_in_several_turns() -> None:
     bodies = [row(place % 9) * 100 for place in range(8)]
     found, runs = answers(bodies, together=True)

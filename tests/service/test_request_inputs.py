@@ -8,6 +8,7 @@ import json
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,10 +17,13 @@ from PIL import Image
 from tests.files.made import write_csv
 
 from calibayes.errors import DataError
-from calibayes.files import Model, train
+from calibayes.files import Model, predict_file, train
 from calibayes.files.read_rows import read_rows
 from calibayes.service.request_errors import RequestError
 from calibayes.tables import TableOptions
+
+if TYPE_CHECKING:
+    from calibayes.service.joint_encoding import EncodedRows
 
 pytest.importorskip("fastapi")
 pytestmark = pytest.mark.serve
@@ -49,16 +53,42 @@ def text_model() -> Model:
         return train(path, target="topic", text=["body"], scheme="fnn", epochs=1, folds=2).model
 
 
-def inputs(model: Model, kind: str, body: bytes) -> torch.Tensor:
+@cache
+def category_model() -> Model:
+    rows = [[str(number), colour, size, kind] for number in range(20) for colour, size, kind in ("rsa", "btc")]
+    with TemporaryDirectory() as folder:
+        path = write_csv(Path(folder) / "t.csv", rows, ("number", "colour", "size", "kind"))
+        return train(path, target="kind", scheme="logistic-regression", folds=2).model
+
+
+def encoded(model: Model, kind: str, body: bytes) -> EncodedRows:
     from starlette.datastructures import Headers
 
     from calibayes.service.request_inputs import RequestReader
 
     reader = RequestReader(model, TableOptions(), 100)
     try:
-        return asyncio.run(reader.read(Headers({"content-type": kind}), body)).inputs
+        return asyncio.run(reader.read(Headers({"content-type": kind}), body))
     finally:
         reader.close()
+
+
+def inputs(model: Model, kind: str, body: bytes) -> torch.Tensor:
+    return encoded(model, kind, body).inputs
+
+
+@pytest.mark.parametrize("copies", [1, 30])  # few rows are read in another way than many
+@pytest.mark.parametrize(
+    "rows", ["1,red,s\n", "1,red,s\n2, green ,huge\n3,,s\n", "1,r,s\n2,b,t\n", "1,r,\n2, ,huge\n", "1,r,s\n2,red,t\n"]
+)
+def test_unseen_categories_are_noted_as_in_a_file(rows: str, copies: int, tmp_path: Path) -> None:
+    text = "number,colour,size\n" + rows * copies
+    (tmp_path / "new.csv").write_text(text)
+    said: list[str] = []
+    predict_file(category_model(), tmp_path / "new.csv", tmp_path / "out.csv", say=said.append)
+    notes = encoded(category_model(), "text/csv", text.encode()).notes
+    assert notes == said
+    assert any("column 'colour' are not among the frequent categories" in note for note in notes) == ("red,s" in rows)
 
 
 def test_an_image_is_taken_as_the_body_or_in_a_form(tmp_path: Path) -> None:

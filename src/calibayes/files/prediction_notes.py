@@ -14,7 +14,7 @@ from calibayes.tables import RowBlock
 from calibayes.tables.numbers import FEW_CELLS, is_missing, label_key, says_missing
 from calibayes.wording import counted, shown
 
-__all__ = ["BlockNotes", "BlockObserver", "PredictionNotes", "missing_line"]
+__all__ = ["BlockNotes", "BlockObserver", "PredictionNotes", "missing_line", "unseen_line"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class BlockObserver:
 
     def notes(self, block: RowBlock) -> BlockNotes:
         """Return what is to be noticed in a block."""
-        seen = {column.name: column.unseen(block) for column in self._categories}
+        seen = self.unseen(block)
         unlabelled, unknown = self._labels(block)
         return BlockNotes(
             unseen={name: unseen for name, (unseen, _, _) in seen.items()},
@@ -52,10 +52,18 @@ class BlockObserver:
             unknown_label=unknown,
         )
 
+    def unseen(self, block: RowBlock) -> dict[str, tuple[int, int, str | None]]:
+        """Return, by column of categories, how many cells are unseen, how many are filled, and the first unseen category."""
+        return {column.name: column.unseen(block) for column in self._categories}
+
     def missing(self, block: RowBlock) -> dict[str, int]:
         """Return how many cells are missing in columns that had none in the training data."""
         counts = {column.name: _missing(block, column) for column in self._filled}
         return {name: count for name, count in counts.items() if count}
+
+    def notices(self, block: RowBlock) -> bool:
+        """Return True if cells are missing that none were in training, or any category is unseen."""
+        return bool(self.missing(block)) or any(unseen for unseen, _, _ in self.unseen(block).values())
 
     def _labels(self, block: RowBlock) -> tuple[int, str]:
         if self._label is None:
@@ -72,6 +80,16 @@ def _missing(block: RowBlock, column: InputColumn) -> int:
         return sum(not cell if category else is_missing(cell) for cell in cells)
     cells = block.cells(column.name)
     return int(cells.null_count if category else says_missing(cells).true_count)
+
+
+def unseen_line(name: str, unseen: int, filled: int, first: str | None) -> str | None:
+    """Say that most cells of a column are categories that the model does not know; None if they are not."""
+    if 2 * unseen <= filled:
+        return None
+    return (
+        f"Most cells of column {shown(name)} are not among the frequent categories of the training data, like "
+        f"{shown(first)}: they tell the model little."
+    )
 
 
 def missing_line(missing: Mapping[str, int]) -> str:
@@ -112,12 +130,8 @@ class PredictionNotes:
 
     def lines(self) -> list[str]:
         """Return the lines for the user."""
-        lines = [
-            f"Most cells of column {shown(name)} are not among the frequent categories of the training data, like "
-            f"{shown(self._first[name])}: they tell the model little."
-            for name, unseen in self._unseen.items()
-            if 2 * unseen > self._filled[name]
-        ]
+        each = (unseen_line(name, unseen, self._filled[name], self._first.get(name)) for name, unseen in self._unseen.items())
+        lines = [line for line in each if line is not None]
         lines += [missing_line(self._missing)] if self._missing else []
         if self._unlabelled:
             like = f", like {shown(self._unknown_label)}" if self._unknown_label else ""

@@ -144,6 +144,10 @@ class CategoryColumn:
 
     def unseen(self, block: RowBlock) -> tuple[int, int, str | None]:
         """Return the number of filled cells whose category has no input, of all filled cells, and the first such category."""
+        if len(block.rows) <= _FEW:
+            filled = [text for text in block.table.column(self.name).to_pylist() if text and not text.isspace()]
+            others = [key for text in filled if text not in self._place_of and (key := label_key(text)) not in self._place_of]
+            return len(others), len(filled), others[0] if others else None
         column, places = self._places(block)
         unseen = column.filter(places.is_null()).drop_null()
         return len(unseen), len(column) - column.null_count, unseen[0].as_py() if len(unseen) else None

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from calibayes.files.image_coding import ImageCoding
 from calibayes.files.model import Model
-from calibayes.files.prediction_notes import BlockObserver, missing_line
+from calibayes.files.prediction_notes import BlockObserver, missing_line, unseen_line
 from calibayes.service.joint_encoding import EncodedRows, JointEncoder
 from calibayes.service.json_rows import JsonRows, json_rows, rows_as_block
 from calibayes.service.request_errors import RequestError
@@ -103,20 +103,26 @@ class RequestReader:
             return self._encoded(block)
 
     def _encoded_together(self, requests: Sequence[JsonRows]) -> list[EncodedRows]:
-        """Encode the rows of requests with the same columns; a note on missing cells is on those of one request."""
+        """Encode the rows of requests with the same columns; notes on cells are on those of one request."""
         block = rows_as_block(requests, self._options)
-        if len(requests) > 1 and self._observer.missing(block):
-            return [each for alone in requests for each in self._encoded_together([alone])]
-        inputs, notes = self._encoded(block)
-        return [EncodedRows(part, notes) for part in inputs.split([each.rows for each in requests])]
+        inputs = self._model.encode(block)
+        if len(requests) > 1 and self._observer.notices(block):
+            notes = [self._notes(rows_as_block([alone], self._options)) for alone in requests]
+        else:
+            notes = [self._notes(block)] * len(requests)
+        return list(map(EncodedRows, inputs.split([each.rows for each in requests]), notes))
 
     def _encoded(self, block: RowBlock) -> EncodedRows:
-        inputs = self._model.encode(block)
+        return EncodedRows(self._model.encode(block), self._notes(block))
+
+    def _notes(self, block: RowBlock) -> list[str]:
         unused = [name for name in block.table.column_names if name not in self._used]
         notes = [f"Columns not used: {listed(unused)}."] if unused else []
+        lines = (unseen_line(name, *counts) for name, counts in self._observer.unseen(block).items())
+        notes += [line for line in lines if line is not None]
         if missing := self._observer.missing(block):
             notes.append(missing_line(missing))
-        return EncodedRows(inputs, notes)
+        return notes
 
     def _not_an_image(self) -> RequestError:
         return RequestError(
