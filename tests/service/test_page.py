@@ -28,6 +28,14 @@ const carried = new DataTransfer();
 carried.items.add(new File([text], name, {type: "text/csv"}));
 document.getElementById("drop").dispatchEvent(new DragEvent("drop", {dataTransfer: carried, bubbles: true, cancelable: true}));
 """
+_LINES = """
+$("answer").replaceChildren(bars([["dog", 0.99999], ["cow", 0.00001]], null));
+return [...document.querySelectorAll("#answer .number")].map((each) => {
+  const text = document.createRange();
+  text.selectNodeContents(each);
+  return new Set([...text.getClientRects()].map((part) => part.top)).size;
+});
+"""
 _OVERFLOW = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -72,6 +80,8 @@ def test_a_person_gets_an_answer_and_sees_how_sure_it_is(service: Service, tmp_p
         assert sure.startswith("dog\n\n9")
         assert "The set with the guaranteed coverage (in bold): dog" in sure
         browser.screenshot(tmp_path / f"sure-{width}.png")
+
+        assert browser.script(_LINES) == [1, 1], "a percentage is parted from its sign"
 
         browser.script(_TYPE, ["0.6", "0.5"])
         unsure = answer(browser, "No decision")

@@ -15,7 +15,7 @@ function element(tag, properties = {}, ...children) {
 
 const percent = (value) => {
   const rounded = (100 * value).toFixed(0);
-  return (rounded === "0" || rounded === "100" ? (100 * value).toFixed(1) : rounded) + " %";
+  return (rounded === "0" || rounded === "100" ? (100 * value).toFixed(1) : rounded) + "\u00a0%"; // never parted from its sign
 };
 
 async function call(path, options = {}) {
