@@ -39,6 +39,9 @@ def test_every_network(name: str, tmp_path: Path) -> None:
     done = export_model(model, tmp_path / "model.onnx")  # raises where it does not agree
     assert done.rows >= 32
     assert done.largest_difference <= 1e-5
+    graph = onnx.load(done.path).graph
+    sizes = [[size.dim_param for size in each.type.tensor_type.shape.dim] for each in (*graph.input, *graph.output)]
+    assert all(names[0] == "n" and not any(names[1:]) for names in sizes)
 
 
 def test_trees_of_different_sizes_are_stacked_beside_networks(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def _onnx_bytes(program: torch.export.ExportedProgram, names: Sequence[str], out
     try:
         model = exported.model_proto
         _forget_notes(model.graph)
+        _name_rows(model.graph)
         data: bytes = model.SerializeToString()
     except ValueError as error:
         raise ExportError(
@@ -116,6 +117,20 @@ def _onnx_bytes(program: torch.export.ExportedProgram, names: Sequence[str], out
             f"members, or a file that ends in {_PT2}."
         ) from error
     return data
+
+
+def _name_rows(graph: Any, own: str | None = None) -> None:
+    """Call the number of rows ``n``, as the card does, where the exporter has a name of its own, like ``s95``."""
+    if own is None:
+        own = graph.output[0].type.tensor_type.shape.dim[0].dim_param
+    for each in (*graph.input, *graph.output, *graph.value_info):
+        for size in each.type.tensor_type.shape.dim:
+            if size.dim_param == own:
+                size.dim_param = "n"
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):  # the body of a loop
+                _name_rows(attribute.g, own)
 
 
 def _forget_notes(graph: Any) -> None:
