@@ -68,6 +68,12 @@ class FixedRows(nn.Module):
         return logits
 
 
+class FortyRows(FixedRows):
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.layer(x).reshape(40, 3)
+        return logits
+
+
 class ByValue(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -78,11 +84,18 @@ class ByValue(nn.Module):
         return logits
 
 
-@pytest.mark.parametrize(("network", "hint"), [(FixedRows(), "x.shape"), (ByValue(), "torch.where")])
+@pytest.mark.parametrize(
+    ("network", "hint"), [(FixedRows(), "x.shape"), (FortyRows(), "not the first"), (ByValue(), "torch.where")]
+)
 def test_what_cannot_be_exported_says_why(network: nn.Module, hint: str, tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=hint):
         cb.export(cb.Point(network), tmp_path / "model.onnx", X)
     assert not list(tmp_path.iterdir())
+
+
+def test_inputs_that_do_not_fit_the_network_get_its_own_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        cb.export(cb.Point(net()), tmp_path / "model.onnx", X[:, :2])
 
 
 def test_refusals(tmp_path: Path) -> None:

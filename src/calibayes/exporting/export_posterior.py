@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from calibayes.acting.cost_thresholds import CostThreshold
 from calibayes.acting.guarantee_request import CostTable, GuaranteeRequest
@@ -14,7 +15,7 @@ from calibayes.acting.guarantees import Guarantees
 from calibayes.acting.prediction_sets import PredictionSets
 from calibayes.acting.thresholds import ClassThresholds, Threshold
 from calibayes.checks import integer, is_real, number_of_samples
-from calibayes.errors import InvalidArgumentError
+from calibayes.errors import ExportError, InvalidArgumentError
 from calibayes.exporting.int8 import INT8_TOLERANCE
 from calibayes.exporting.model_card import ModelCard
 from calibayes.exporting.predictive_graph import InputNames
@@ -101,8 +102,7 @@ def export(
             f"Expected `posthoc` to be a fitted scaling of calibayes.posthoc, but got {type(posthoc).__name__}."
         )
     first = names.packed([each[:1] for each in names.flat(example_inputs)])
-    with torch.no_grad():
-        probs = predict(posterior, first, samples="mean").probs
+    probs = _probs_of_one(posterior, first, example_inputs)
     count = probs.shape[1]
     given.check_classes(count)
     if posthoc is not None:
@@ -127,6 +127,23 @@ def export(
     )
     card = ModelCard(title=f"A classifier of {count} classes", abstains=_abstains(rules, classes))
     return write_export(plan, Path(path), card, int8=int8, int8_tolerance=int8_tolerance, tolerance=tolerance)
+
+
+def _probs_of_one(posterior: Posterior, first: Any, example_inputs: Any) -> Tensor:
+    """Return the probabilities of the first row; raise if the network takes no other number of rows than all of them."""
+    with torch.no_grad():
+        try:
+            return predict(posterior, first, samples="mean").probs
+        except RuntimeError as error:
+            try:
+                predict(posterior, example_inputs, samples="mean")
+            except Exception:
+                raise error from None  # it is not about the number of rows
+            raise ExportError(
+                "This network cannot be exported: it takes the rows of `example_inputs` together, but not the first of them "
+                "alone. Use `x.shape[0]` and `-1` in it where it fixes their number. "
+                f"PyTorch says: {' '.join(str(error).split())}"
+            ) from error
 
 
 def _check_names(classes: Sequence[str]) -> None:
