@@ -87,10 +87,13 @@ class ByValue(nn.Module):
 @pytest.mark.parametrize(
     ("network", "hint"), [(FixedRows(), "x.shape"), (FortyRows(), "not the first"), (ByValue(), "torch.where")]
 )
-def test_what_cannot_be_exported_says_why(network: nn.Module, hint: str, tmp_path: Path) -> None:
+def test_what_cannot_be_exported_says_why(
+    network: nn.Module, hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(ExportError, match=hint):
         cb.export(cb.Point(network), tmp_path / "model.onnx", X)
     assert not list(tmp_path.iterdir())
+    assert capsys.readouterr() == ("", "")
 
 
 def test_inputs_that_do_not_fit_the_network_get_its_own_error(tmp_path: Path) -> None:

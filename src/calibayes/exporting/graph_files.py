@@ -6,7 +6,7 @@ import io
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, get_args
 
@@ -199,7 +199,8 @@ def quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            with redirect_stderr(io.StringIO()):  # the graph of what cannot be traced
+                yield
     finally:
         logging.disable(disabled)
 
