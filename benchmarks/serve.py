@@ -28,6 +28,7 @@ WHAT = "milliseconds of a request and requests a second, on this machine's own n
 _MODELS: dict[str, dict[str, Any]] = {
     "5 networks, one weight vector each": {"scheme": "fnn"},
     "5 Bayesian networks, 20 samples": {"scheme": "bnn", "predictive_samples": 20},
+    "networks with averaged weights, as calibayes train takes them": {"scheme": "ema"},
 }
 _CLIENTS = (1, 8, 64)
 _ROWS = (1, 1_000)

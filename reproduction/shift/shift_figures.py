@@ -23,6 +23,7 @@ __all__ = ["draw_shift"]
 _GROUPS = {
     "the paper's schemes": ("bnn", "ca-fnn", "ca-bnn"),
     "around one network": ("ema", "mc-dropout", "swag", "laplace", "warm-mean-field"),
+    "other losses and optimisers": ("focal", "label-smoothing", "natural-gradient"),
     "several networks": ("ensemble", "mixture"),
 }
 _SCORES = {column.name: column.title.removesuffix(" %") for column in SCORE_COLUMNS if column.name != "accuracy"}
@@ -50,7 +51,7 @@ def _by_severity(parts: Sequence[PartResults], way: Way) -> Figure:
     """A column for each group of methods, with the plain network in grey; a row for each score."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.6, 7.6), layout="constrained")
+    figure = Figure(figsize=(12.4, 7.6), layout="constrained")
     figure.suptitle(f"Scores by severity, {_TITLES[way]}", fontsize="medium")
     axes = figure.subplots(len(_SCORES), len(_GROUPS), sharex=True, sharey="row", squeeze=False)
     for row, score in zip(axes, _SCORES, strict=True):

@@ -188,6 +188,11 @@ def error(name: str, way: Way, severity: int, scheme: str = "fnn") -> float:
     return float(np.mean(list(by_seed(shifted(name)[scheme], way, "ece", severity).values())))
 
 
+def accurate(name: str, scheme: str) -> float:
+    """The accuracy without a shift."""
+    return float(np.mean(list(by_seed(shifted(name)[scheme], "plain", "accuracy", 0).values())))
+
+
 def test_the_sentences_on_shift() -> None:
     page = sentences("shift.md")
     ensemble = {name: against_plain(name, "ensemble", "scaled") for name in ("newsgroups", "digits", "cifar10", "fashion")}
@@ -215,6 +220,25 @@ def test_the_sentences_on_shift() -> None:
         term = against_plain(name, "ca-fnn", "scaled")
         assert term.low < 0 < term.high
 
+    smoothed = {name: against_plain(name, "label-smoothing", "plain") for name in ensemble}
+    assert f"{-smoothed['newsgroups'].value:.3f} below the plain network with a temperature" in page
+    assert smoothed["newsgroups"].high < 0 < min(smoothed["digits"].low, smoothed["fashion"].low)
+    assert f"{smoothed['digits'].value:.3f} above on digits and {smoothed['fashion'].value:.3f} on Fashion-MNIST" in page
+    single = [scheme for scheme in shifted("newsgroups") if scheme not in ("mc-dropout", "ensemble", "mixture")]
+    best = min(against_plain("newsgroups", scheme, way).value for scheme in single for way in WAYS)
+    assert best == smoothed["newsgroups"].value
+    for name in ensemble:
+        scaled = against_plain(name, "label-smoothing", "scaled")
+        assert (scaled.low < 0 < scaled.high) == (name != "newsgroups")
+        natural = against_plain(name, "natural-gradient", "scaled")
+        assert natural.low < 0 < natural.high
+    focal = {name: against_plain(name, "focal", "scaled") for name in ensemble}
+    assert f"{-focal['cifar10'].value:.3f} below on CIFAR-10 and {focal['digits'].value:.3f} above on digits, clearly" in page
+    assert focal["cifar10"].high < 0 < focal["digits"].low
+    assert all(focal[name].low < 0 < focal[name].value for name in ("newsgroups", "fashion"))
+    right = [accurate("newsgroups", scheme) for scheme in ("natural-gradient", "fnn")]
+    assert f"({points(right[0])} % accuracy without a shift, where the plain network has {points(right[1])} %)" in page
+
     laplace = against_plain("cifar10", "laplace", "scaled")
     assert f"an NLL that is {laplace.value:.3f} higher than the plain network's when both have one" in page
     assert laplace.low > 0
@@ -234,7 +258,7 @@ def test_the_sentences_on_people() -> None:
     def distance(scheme: str, way: Way, score: str) -> float:
         return float(parts[scheme].final("people", way, score).mean())
 
-    others = [scheme for scheme in parts if scheme != "laplace"]
+    others = [scheme for scheme in parts if scheme not in ("laplace", "natural-gradient")]
     surer = {way: [distance(scheme, way, "overconfidence") for scheme in others] for way in WAYS}
     assert f"surer than people agree, by {points(min(surer['plain']))} to {points(max(surer['plain']))} points" in page
     left = f"{points(min(surer['scaled']))} to {points(max(surer['scaled']))} points of that are left"
@@ -243,10 +267,12 @@ def test_the_sentences_on_people() -> None:
     assert f"of the plain network falls from {apart[0]} to {apart[1]}" in page
     gap_on_image = [f"{distance('fnn', way, 'gap'):.3f}" for way in WAYS]
     assert f"({gap_on_image[1]}, and {gap_on_image[0]} without)" in page
+    far = ("laplace", "natural-gradient", "label-smoothing")
     for score in ("kl", "gap"):
-        ends = [
-            np.mean([each["final"]["people"]["scaled"][f"{score}_interval"] for each in parts[scheme].results], axis=0)
-            for scheme in (*others, "laplace")
-        ]
-        assert ends[-1][0] > max(end[1] for end in ends[:-1])
-        assert max(end[0] for end in ends[:-1]) < min(end[1] for end in ends[:-1])
+        ends = {
+            scheme: np.mean([each["final"]["people"]["scaled"][f"{score}_interval"] for each in parts[scheme].results], axis=0)
+            for scheme in parts
+        }
+        near = [ends[scheme] for scheme in parts if scheme not in far]
+        assert min(ends[scheme][0] for scheme in far) > max(end[1] for end in near)
+        assert max(end[0] for end in near) < min(end[1] for end in near)

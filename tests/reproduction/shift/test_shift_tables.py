@@ -11,6 +11,7 @@ import pytest
 from tests.reproduction.shift.made_up_shift import made_up_parts, nll
 
 from reproduction.experiments import experiment, outputs_of
+from reproduction.shift.shift_experiments import METHODS_UNDER_SHIFT
 from reproduction.shift.shift_scores import by_seed, curve
 from reproduction.shift.shift_tables import SCORE_COLUMNS, people_rows, severity_rows, shift_summary
 
@@ -55,7 +56,7 @@ def test_rows_compare_with_the_plain_network_and_its_temperature() -> None:
 def test_people_stand_only_beside_cifar10() -> None:
     assert people_rows(made_up_parts("shift-fashion"))[1] == []
     heads, rows = people_rows(made_up_parts("shift-cifar10"))
-    assert len(rows) == 22
+    assert len(rows) == 2 * len(METHODS_UNDER_SHIFT)
     assert dict(zip(heads, rows[0][1:], strict=True))["KL(people‖model)"] == "0.1001 (0.0901 to 0.1101)"
 
 
