@@ -135,7 +135,10 @@ def tell(report: Report, sizes: Sizes, frame: pd.DataFrame, failed: list[dict[st
     report.tell(
         "CPU seconds are the process's own, of training alone, with one thread, beside other work on the machine; those of"
     )
-    report.tell("choosing between ways of calibration are left out.")
+    report.tell(
+        "choosing between ways of calibration are left out. Those of the default, the network and boosting are from one run;"
+    )
+    report.tell("those of all others from earlier ones on a busier machine, so their ratios are too high.")
     report.record["failed"] = failed
     rows = [name for name in ROWS if name in set(frame["row"])]
     tell_means(report, frame, [name for name in ROWS if name in rows or name in {each["method"] for each in failed}], BASE)
