@@ -11,7 +11,7 @@ from tests.exporting.test_export_posterior import NEW, X, Y, assert_agrees, in_o
 from torch import Tensor, nn
 
 import calibayes as cb
-from calibayes.errors import ExportError, InvalidArgumentError
+from calibayes.errors import DataError, ExportError, InvalidArgumentError
 
 for package in ("onnx", "onnxscript", "onnxruntime"):
     pytest.importorskip(package)
@@ -96,8 +96,8 @@ def test_what_cannot_be_exported_says_why(
     assert capsys.readouterr() == ("", "")
 
 
-def test_inputs_that_do_not_fit_the_network_get_its_own_error(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+def test_inputs_that_do_not_fit_the_network_are_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"does not fit inputs of shape \[\d+, 2\]"):
         cb.export(cb.Point(net()), tmp_path / "model.onnx", X[:, :2])
 
 

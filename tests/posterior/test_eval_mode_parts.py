@@ -8,6 +8,7 @@ from tests.posterior.zoo import SeveralInputs, normalised
 from torch import nn
 
 import calibayes as cb
+from calibayes.errors import DataError
 from calibayes.predictive import samples_for
 
 kinds = pytest.mark.parametrize("kind", [cb.Point, cb.MeanField])
@@ -64,7 +65,7 @@ def test_adapters_put_into_a_frozen_network_bring_its_dropout_with_them(kind: An
 @kinds
 def test_modes_come_back_after_an_error(kind: Any) -> None:
     posterior = kind(normalised()).train()
-    with pytest.raises(RuntimeError):
+    with pytest.raises(DataError, match="does not fit inputs of shape"):
         cb.predict(posterior, torch.randn(3, 1, 3, 3))
     assert posterior.training
     assert all(modes(posterior.network()))
