@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 __all__ = ["ctrl_c_is_ours", "serve", "serves"]
 
@@ -20,6 +21,7 @@ def ctrl_c_is_ours() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # when Python starts it, Ctrl-C is unblocked: that must not be in the middle of this
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
