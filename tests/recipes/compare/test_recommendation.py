@@ -76,6 +76,8 @@ def test_an_infinite_nll_is_clearly_worse_and_eight_of_them_are_no_answer() -> N
     verdict = decide(made_up({"FNN": math.inf}))
     assert str(verdict.recommended) == "FNN + T"
     assert verdict.clearly_worse == [BY_NAME["FNN"]]
+    several = decide(made_up({"FNN": math.inf, "FNN + T": math.inf, "CA-FNN": 0.5004}))  # their errors are not numbers
+    assert str(several.recommended) == "CA-FNN"
     nobody = decide(made_up(dict.fromkeys(BY_NAME, math.inf)))
     assert nobody.leader is nobody.recommended is None
 

@@ -157,6 +157,7 @@ def decide(validation: Differences) -> Recommendation:
     if not math.isfinite(validation.mean(leader, "nll")):
         return Recommendation(None, None, {})
     above = {each: validation.between(each, leader) for each in validation.values if each != leader}
-    usual = median(each.standard_error for each in above.values()) if above else 0.0
+    errors = [each.standard_error for each in above.values() if math.isfinite(each.standard_error)]
+    usual = median(errors) if errors else 0.0
     recommended = next(each for each in validation.values if each == leader or _is_level(above[each], usual))
     return Recommendation(leader, recommended, above)
